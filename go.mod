@@ -1,0 +1,3 @@
+module github.com/kilter-dev/kilter
+
+go 1.26.0
