@@ -17,9 +17,15 @@ type HealthState string
 const (
 	// Healthy devices are offered.
 	Healthy HealthState = "Healthy"
+	// Suspect devices have shown a sign of trouble that is not settled yet.
+	Suspect HealthState = "Suspect"
 	// Unhealthy devices are not offered; a Pod that holds one keeps it.
 	Unhealthy HealthState = "Unhealthy"
+	// Recovering devices were unhealthy, look well, and are still on trial.
+	Recovering HealthState = "Recovering"
 )
 
-// OK reports whether the device may be offered.
+// OK reports whether the device may be offered. Only a healthy one may: what
+// is suspect or on trial goes back to Healthy by itself or not at all, and
+// nobody new should be the one who finds out.
 func (h Health) OK() bool { return h.State == Healthy }
