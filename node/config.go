@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/hardware"
+	"github.com/kilter-dev/kilter/kube"
+	"github.com/kilter-dev/kilter/node/local"
+)
+
+// Where things stand on a node unless the configuration says otherwise.
+const (
+	DefaultDevicePluginFolder = "/var/lib/kubelet/device-plugins"
+	DefaultPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
+	DefaultStateFolder        = "/var/lib/kilter"
+	DefaultLocalSocket        = local.DefaultSocket
+)
+
+// Config is everything an agent is made of. Node, Drivers, Prefer and Logger
+// must be there; an empty path means its default.
+type Config struct {
+	// Node is the node's name in the cluster.
+	Node string
+
+	// Drivers find the devices.
+	Drivers []hardware.Driver
+
+	// Prefer chooses count of the available devices, those in must included,
+	// so that they work well together.
+	Prefer func(devices []device.Device, available, must []device.ID, count int) ([]device.ID, error)
+
+	// Kubernetes is the API server. It may be nil: events are then only
+	// logged, and a Pod is taken to have ended when the kubelet has not
+	// listed it for a while.
+	Kubernetes Kubernetes
+
+	// DevicePluginFolder is where the kubelet and its plugins have their
+	// sockets.
+	DevicePluginFolder string
+
+	// PodResourcesSocket is where the kubelet says who was given what.
+	PodResourcesSocket string
+
+	// StateFolder keeps the lock and what must outlive a restart.
+	StateFolder string
+
+	// LocalSocket is the door for people on the node.
+	LocalSocket string
+
+	Logger *slog.Logger
+}
+
+// Kubernetes is what the agent asks of the API server; *kube.Client is one.
+type Kubernetes interface {
+	// Pod returns the uid of the Pod that has this name now, empty when there
+	// is none, and whether it still runs or may run containers.
+	Pod(ctx context.Context, namespace, name string) (uid string, alive bool, err error)
+	// CreateEvent writes an event; one that is there already is no error.
+	CreateEvent(ctx context.Context, event kube.PodEvent) error
+}
+
+// withDefaults fills in the paths that were left empty.
+func (c Config) withDefaults() Config {
+	for _, path := range []struct {
+		value    *string
+		fallback string
+	}{
+		{&c.DevicePluginFolder, DefaultDevicePluginFolder},
+		{&c.PodResourcesSocket, DefaultPodResourcesSocket},
+		{&c.StateFolder, DefaultStateFolder},
+		{&c.LocalSocket, DefaultLocalSocket},
+	} {
+		if *path.value == "" {
+			*path.value = path.fallback
+		}
+	}
+	return c
+}
