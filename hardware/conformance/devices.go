@@ -67,9 +67,9 @@ func facts(d device.Device) error {
 		if d.Health.Reason != "" {
 			wrong("healthy, but with the reason %q", d.Health.Reason)
 		}
-	case device.Unhealthy:
+	case device.Suspect, device.Unhealthy, device.Recovering:
 		if d.Health.Reason == "" {
-			wrong("unhealthy without a reason")
+			wrong("%s without a reason", d.Health.State)
 		}
 	default:
 		wrong("health state %q is not known", d.Health.State)
