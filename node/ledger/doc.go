@@ -1,0 +1,21 @@
+// Package ledger is the node's one truth of who holds which device.
+//
+// The device plugin protocol says when a device is given, but neither to whom
+// nor when it comes back. Both are learnt from the kubelet's PodResources API.
+// That is not enough on its own: when the kubelet's checkpoint is lost, the
+// kubelet forgets what running Pods hold and would give it to somebody else.
+// Holds are therefore sticky. One ends only when
+//
+//   - the kubelet lists it no more, and the API server says that this very Pod
+//     (by uid, since names are used again) is deleted or has ended; or
+//   - the kubelet lists the device with another container; or
+//   - the kubelet lists the container with other devices.
+//
+// When the API server does not answer, the hold stays. A hold that the kubelet
+// goes on not listing although its Pod lives is orphaned: the device must not
+// be offered until the Pod has ended.
+//
+// Decide is all of that as a pure function; Ledger gathers what it needs and
+// keeps the outcome in a file, so that it also holds over a restart of the
+// agent. Nothing survives a reboot, because no container does.
+package ledger

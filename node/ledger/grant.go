@@ -1,0 +1,61 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kilter-dev/kilter/device"
+)
+
+// Grant is a set of devices that was prepared for a container. The Pod is not
+// known at that moment, and is filled in when the kubelet lists it.
+type Grant struct {
+	device.Grant
+	// Driver is the name of the driver that prepared it.
+	Driver string    `json:"driver"`
+	At     time.Time `json:"at"`
+	// Pod is who has it; its container is left open, because an init
+	// container may have the same devices as a later one.
+	Pod *Holder `json:"pod,omitempty"`
+
+	// ended remembers that others were told that the grant is over.
+	ended bool
+}
+
+// unclaimedAfter is how long a grant may go without the kubelet listing its
+// devices. It is then taken for a Pod that never came to run.
+const unclaimedAfter = 30 * time.Second
+
+// assign finds the Pod for a grant that has none yet. Only holds that are not
+// older than the grant count: before it, the devices were somebody else's.
+func assign(grant Grant, holds []Hold) Grant {
+	if grant.Pod != nil {
+		return grant
+	}
+	for _, hold := range holds {
+		if hold.Since.Before(grant.At) || !slices.Contains(grant.Devices, hold.Device) {
+			continue
+		}
+		grant.Pod = podOf(hold)
+		return grant
+	}
+	return grant
+}
+
+func podOf(hold Hold) *Holder {
+	return &Holder{Namespace: hold.Holder.Namespace, Pod: hold.Holder.Pod, UID: hold.Holder.UID}
+}
+
+// over says whether nobody has the grant any more.
+func over(grant Grant, holds []Hold, now time.Time) bool {
+	if grant.Pod == nil {
+		return now.Sub(grant.At) >= unclaimedAfter
+	}
+	for _, hold := range holds {
+		sameUID := grant.Pod.UID == "" || hold.Holder.UID == "" || grant.Pod.UID == hold.Holder.UID
+		if hold.Holder.podName() == grant.Pod.podName() && sameUID {
+			return false
+		}
+	}
+	return true
+}
