@@ -151,3 +151,13 @@ func (i *Inventory) Driver(id device.ID) (hardware.Driver, bool) {
 	}
 	return i.drivers[index], true
 }
+
+// DriverNamed returns the driver of the given name.
+func (i *Inventory) DriverNamed(name string) (hardware.Driver, bool) {
+	for _, driver := range i.drivers {
+		if driver.Name() == name {
+			return driver, true
+		}
+	}
+	return nil, false
+}

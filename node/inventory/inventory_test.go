@@ -114,6 +114,12 @@ func TestMergesDriversAndSeesChanges(t *testing.T) {
 		if _, found := inventory.Driver("c0"); found {
 			t.Error("a device that nobody reported has a driver")
 		}
+		if got, found := inventory.DriverNamed("b"); !found || got != b {
+			t.Errorf("driver b: %v, %v", got, found)
+		}
+		if _, found := inventory.DriverNamed("c"); found {
+			t.Error("there is a driver c")
+		}
 
 		before := inventory.Snapshot()
 		aLists <- well("a0", "a1")

@@ -1,0 +1,78 @@
+package deviceplugin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/kube"
+	"github.com/kilter-dev/kilter/node/ledger"
+)
+
+// Offer is how one device stands with the kubelet.
+type Offer struct {
+	Device device.Device
+	// Resource is the name by which Pods ask for it; empty when it has no
+	// name that Kubernetes takes.
+	Resource string
+	// Holds are the containers that have it.
+	Holds []ledger.Hold
+	// Offered says whether the kubelet may give it to somebody new, or has.
+	Offered bool
+	// Note says why it is not offered.
+	Note string
+}
+
+// Offers says of each device whether it is offered, and if not, why. It is a
+// pure function.
+func Offers(devices []device.Device, holds []ledger.Hold) []Offer {
+	offers := make([]Offer, len(devices))
+	for i, d := range devices {
+		offer := Offer{Device: d}
+		for _, hold := range holds {
+			if hold.Device == d.ID {
+				offer.Holds = append(offer.Holds, hold)
+			}
+		}
+		offer.Resource, offer.Note = resourceOf(d)
+		if offer.Note == "" {
+			offer.Note = reasonAgainst(d, offer.Holds)
+		}
+		offer.Offered = offer.Note == ""
+		offers[i] = offer
+	}
+	return offers
+}
+
+func resourceOf(d device.Device) (name, note string) {
+	name, err := kube.ResourceName(d)
+	if err != nil {
+		return "", err.Error()
+	}
+	return name, ""
+}
+
+// reasonAgainst says why a device can not be given to somebody new, or
+// nothing.
+func reasonAgainst(d device.Device, holds []ledger.Hold) string {
+	for _, hold := range holds {
+		if hold.Orphaned {
+			return orphanReason(hold)
+		}
+	}
+	if d.Health.OK() {
+		return ""
+	}
+	reason := "it is " + strings.ToLower(string(d.Health.State))
+	if d.Health.State == "" {
+		reason = "its health is not known"
+	}
+	if d.Health.Reason != "" {
+		reason += ": " + d.Health.Reason
+	}
+	return reason
+}
+
+func orphanReason(hold ledger.Hold) string {
+	return fmt.Sprintf("it is kept for %s, which the kubelet has lost track of, until that Pod ends", hold.Holder)
+}
