@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/kilter-dev/kilter/device"
@@ -63,20 +65,28 @@ func checkWatchEnds(s Subject) error {
 	return nil
 }
 
+// checkWatchAgain watches twice. In between it writes over the first report,
+// as a receiver may whose list it is.
 func checkWatchAgain(s Subject) error {
 	var reports [2][]device.Device
 	for i := range reports {
-		err := whileWatching(s, func(_ *watching, devices []device.Device) error {
-			reports[i] = devices
+		var w *watching
+		err := whileWatching(s, func(now *watching, devices []device.Device) error {
+			w, reports[i] = now, devices
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("call %d: %w", i+1, err)
 		}
+		w.scribble()
 	}
 	for _, d := range reports[0] {
-		if _, ok := find(reports[1], d.ID); !ok {
+		again, ok := find(reports[1], d.ID)
+		if !ok {
 			return fmt.Errorf("device %s was gone when the machine was watched again", d.ID)
+		}
+		if !reflect.DeepEqual(d.Attributes, again.Attributes) || !slices.Equal(d.Links, again.Links) {
+			return fmt.Errorf("device %s was reported as %+v and, after the receiver wrote over that report, as %+v", d.ID, d, again)
 		}
 	}
 	return nil

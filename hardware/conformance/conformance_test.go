@@ -120,6 +120,14 @@ func TestBrokenDriversFail(t *testing.T) {
 				return d
 			}
 		}, "was changed after it was handed over"},
+		{"reports share what they hold", func(f *fake) {
+			f.spoilReport = func(d []device.Device) []device.Device {
+				for i := range d {
+					d[i].Attributes = f.devices[i].Attributes
+				}
+				return d
+			}
+		}, "after the receiver wrote over that report"},
 		{"a change is not reported", func(f *fake) {
 			f.spoilWatch = func(ctx context.Context, report func([]device.Device), _ func() error) error {
 				report(clone(newFake(3).devices))

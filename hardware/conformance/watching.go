@@ -155,6 +155,19 @@ func (w *watching) stop() error {
 	return errors.Join(errs...)
 }
 
+// scribble writes over all that was handed over.
+func (w *watching) scribble() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.reports {
+		for i, d := range r.kept {
+			clear(d.Attributes)
+			clear(d.Links)
+			r.kept[i] = device.Device{}
+		}
+	}
+}
+
 func clone(devices []device.Device) []device.Device {
 	copied := make([]device.Device, len(devices))
 	for i, d := range devices {
