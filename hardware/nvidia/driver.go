@@ -17,6 +17,7 @@ import (
 	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/hardware"
 	"github.com/kilter-dev/kilter/hardware/nvidia/driverfiles"
+	"github.com/kilter-dev/kilter/hardware/nvidia/health"
 )
 
 const (
@@ -48,6 +49,11 @@ type Config struct {
 	// Patience is how long NVML may take for one answer: 10 s when zero.
 	Patience time.Duration
 
+	// Checks say which XIDs count against a GPU, and Health how long things
+	// take; health.DefaultPolicy when zero.
+	Checks health.Checks
+	Health health.Policy
+
 	Logger *slog.Logger
 	Now    func() time.Time
 }
@@ -73,6 +79,7 @@ func New(config Config) (*Driver, error) {
 	config.DevRoot = path.Join("/", config.DevRoot)
 	config.Interval = cmp.Or(config.Interval, 5*time.Second)
 	config.Patience = cmp.Or(config.Patience, 10*time.Second)
+	config.Health = cmp.Or(config.Health, health.DefaultPolicy)
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}

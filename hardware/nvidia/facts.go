@@ -2,6 +2,7 @@ package nvidia
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -19,6 +20,36 @@ type facts struct {
 	multiprocessors int // 0 when NVML can not say
 	place           place
 	ports           []port
+}
+
+// factbook keeps facts, so that each GPU is asked once. NVLink ports come up
+// with the fabric, so facts from another state of it do not count.
+type factbook struct {
+	mu    sync.Mutex
+	facts map[string]facts // by UUID
+	state map[string]uint8 // of the fabric, when they were read
+}
+
+func newFactbook() *factbook {
+	return &factbook{facts: map[string]facts{}, state: map[string]uint8{}}
+}
+
+func (b *factbook) get(uuid string, fabricState uint8, read func() (facts, error)) (facts, error) {
+	b.mu.Lock()
+	known, ok := b.facts[uuid]
+	ok = ok && b.state[uuid] == fabricState
+	b.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	f, err := read()
+	if err != nil {
+		return facts{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.facts[uuid], b.state[uuid] = f, fabricState
+	return f, nil
 }
 
 // readFacts asks for everything. Without a name, a node or its memory a GPU is

@@ -4,17 +4,17 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/hardware/nvidia/health"
 )
 
 // gpu is a GPU as it was last seen.
 type gpu struct {
 	facts
 	index  int
-	clique string // of the NVLink fabric, which may span machines; or empty
-	health device.Health
+	vitals vitals
+	record health.Record
 }
 
 func (g gpu) id() device.ID { return device.ID(g.uuid) }
@@ -27,6 +27,7 @@ const (
 	attributeBrand    = "brand"
 	attributePCIeRoot = "pcieRoot"
 	attributeMinor    = "minor"
+	attributeClique   = "fabricClique"
 )
 
 // devices describes the GPUs to the rest of Kilter.
@@ -48,7 +49,7 @@ func devices(gpus map[string]gpu) []device.Device {
 			Capacity:   device.Capacity{MemoryBytes: g.memoryBytes, Multiprocessors: g.multiprocessors},
 			Attributes: g.attributes(),
 			Links:      links[g.uuid],
-			Health:     g.health,
+			Health:     g.record.Health,
 		})
 	}
 	device.Sort(described)
@@ -63,6 +64,7 @@ func (g gpu) attributes() map[string]device.Attribute {
 	for name, text := range map[string]string{
 		attributeBrand:               g.brand,
 		attributePCIeRoot:            g.place.root,
+		attributeClique:              g.vitals.fabric.clique,
 		device.AttributeArchitecture: g.architecture,
 	} {
 		if text != "" {
@@ -79,40 +81,4 @@ func (g gpu) attributes() map[string]device.Attribute {
 		}
 	}
 	return attributes
-}
-
-// merge joins what is known with a new look. A GPU that the look has nothing
-// good to say about stays as it was, but sick; one that has also left the
-// machine is forgotten.
-func merge(known map[string]gpu, look []sighting, lookErr error, onBus func(address string) bool, now time.Time) map[string]gpu {
-	merged := map[string]gpu{}
-	silent := map[int]error{}
-	for _, s := range look {
-		if s.err != nil {
-			silent[s.index] = s.err
-			continue
-		}
-		g := gpu{facts: s.facts, index: s.index, health: known[s.facts.uuid].health}
-		g.health = turn(g.health, nil, now)
-		merged[s.facts.uuid] = g
-	}
-	for uuid, g := range known {
-		if _, seen := merged[uuid]; seen || !onBus(g.place.address) {
-			continue
-		}
-		g.health = turn(g.health, cmp.Or(lookErr, silent[g.index], errLost), now)
-		merged[uuid] = g
-	}
-	return merged
-}
-
-func turn(h device.Health, sick error, now time.Time) device.Health {
-	next := device.Health{State: device.Healthy, Since: h.Since}
-	if sick != nil {
-		next.State, next.Reason = device.Unhealthy, sick.Error()
-	}
-	if next.State != h.State {
-		next.Since = now
-	}
-	return next
 }

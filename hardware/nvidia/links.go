@@ -112,7 +112,7 @@ func pairLinks(a, b gpu) []device.Link {
 	switched := func(g gpu) (device.Link, bool) {
 		return sum(device.NVSwitch, g.ports, func(p port) bool { return p.toSwitch })
 	}
-	if there, ok := switched(a); ok && a.clique == b.clique {
+	if there, ok := switched(a); ok && a.vitals.fabric.clique == b.vitals.fabric.clique {
 		if back, ok := switched(b); ok {
 			links = append(links, lesser(there, back))
 		}

@@ -12,7 +12,10 @@ import (
 
 // linked makes a GPU at a PCI address that is also its name.
 func linked(address, clique string, ports ...port) gpu {
-	return gpu{facts: facts{uuid: address, place: place{address: address}, ports: ports}, clique: clique}
+	return gpu{
+		facts:  facts{uuid: address, place: place{address: address}, ports: ports},
+		vitals: vitals{fabric: fabric{clique: clique}},
+	}
 }
 
 func ports(n int, p port) []port {

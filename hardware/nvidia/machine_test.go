@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 
 	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/hardware/nvidia/health"
 )
 
 // machine is a host with GPUs: one of go-nvml's mock servers, completed with
@@ -30,6 +32,19 @@ type machine struct {
 	gpus     []*fakeGPU
 	initFail nvml.Return
 	without  map[string]bool // functions that the library does not have
+	noFields map[uint32]bool // values that it does not know
+	looks    chan struct{}   // receives when NVML is asked for its GPUs
+	sets     []*fakeSet
+	open     int // how often NVML was started and not shut down
+}
+
+// fakeSet is a set of events.
+type fakeSet struct {
+	mock.EventSet
+	events chan nvml.EventData
+	failed chan struct{} // closed when waiting fails
+	gpus   map[nvml.Device]bool
+	freed  bool
 }
 
 // fakeGPU is a GPU of the machine and what is wrong with it. Its fields are
@@ -42,6 +57,13 @@ type fakeGPU struct {
 	lost    bool
 	stuck   chan struct{} // when set, calls wait for it to be closed
 	reads   map[string]int
+
+	recovery     nvml.DeviceGpuRecoveryAction
+	remapPending bool
+	remapFailed  bool
+	uncorrected  uint64
+	temperature  nvml.Return
+	fabric       nvml.GpuFabricInfo_v4
 }
 
 // hardwareOf is what the mock servers do not know about their GPUs.
@@ -58,7 +80,7 @@ var (
 
 func newMachine(t *testing.T, s *server.Server, hw hardwareOf) *machine {
 	t.Helper()
-	m := &machine{root: t.TempDir(), server: s, version: s.DriverVersion, without: map[string]bool{}}
+	m := &machine{root: t.TempDir(), server: s, version: s.DriverVersion, without: map[string]bool{}, noFields: map[uint32]bool{}, looks: make(chan struct{})}
 	m.mkdir(t, "sys/bus/pci/devices")
 	m.write(t, "usr/local/nvidia/lib64/libcuda.so."+m.version, "")
 	m.link(t, "usr/local/nvidia/lib64/libcuda.so.1", "libcuda.so."+m.version)
@@ -98,8 +120,18 @@ func (m *machine) complete() {
 	m.server.InitFunc = func() nvml.Return {
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		if m.initFail == nvml.SUCCESS {
+			m.open++
+		}
 		return m.initFail
 	}
+	m.server.ShutdownFunc = func() nvml.Return {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.open--
+		return nvml.SUCCESS
+	}
+	m.server.EventSetCreateFunc = m.newSet
 	m.server.LookupSymbolFunc = func(symbol string) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -109,6 +141,10 @@ func (m *machine) complete() {
 		return nil
 	}
 	m.server.DeviceGetCountFunc = func() (int, nvml.Return) {
+		select {
+		case m.looks <- struct{}{}:
+		default:
+		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return len(m.gpus), m.initFail
@@ -157,6 +193,36 @@ func (m *machine) completeGPU(g *fakeGPU) {
 		return pciInfo(g.ports[link].peer), nvml.SUCCESS
 	}
 	g.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) { return 4, nvml.SUCCESS }
+	g.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return 0, 0, g.remapPending, g.remapFailed, nvml.SUCCESS
+	}
+	g.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return g.uncorrected, nvml.SUCCESS
+	}
+	g.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return 40, g.temperature
+	}
+	g.GetGpuFabricInfo_v4Func = func() (nvml.GpuFabricInfo_v4, nvml.Return) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return g.fabric, nvml.SUCCESS
+	}
+	g.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeAll, nvml.SUCCESS }
+	g.RegisterEventsFunc = func(types uint64, set nvml.EventSet) nvml.Return {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if types&nvml.EventTypeXidCriticalError == 0 || set.(*fakeSet).freed {
+			return nvml.ERROR_INVALID_ARGUMENT
+		}
+		set.(*fakeSet).gpus[g.Device] = true
+		return nvml.SUCCESS
+	}
 	g.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
 		for i := range values {
 			m.fieldValue(g, &values[i])
@@ -172,10 +238,54 @@ func (m *machine) fieldValue(g *fakeGPU, v *nvml.FieldValue) {
 	switch v.FieldId {
 	case nvml.FI_DEV_NVLINK_GET_SPEED:
 		number, ret = uint64(g.ports[v.ScopeId].mbps), nvml.SUCCESS
+	case nvml.FI_DEV_GET_GPU_RECOVERY_ACTION:
+		number, ret = uint64(g.recovery), nvml.SUCCESS
+	}
+	if m.noFields[v.FieldId] {
+		ret = nvml.ERROR_NOT_SUPPORTED
 	}
 	v.NvmlReturn = uint32(ret)
 	v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG)
 	binary.NativeEndian.PutUint64(v.Value[:], number)
+}
+
+func (m *machine) newSet() (nvml.EventSet, nvml.Return) {
+	s := &fakeSet{
+		events: make(chan nvml.EventData, 100),
+		failed: make(chan struct{}),
+		gpus:   map[nvml.Device]bool{},
+	}
+	s.WaitFunc = func(milliseconds uint32) (nvml.EventData, nvml.Return) {
+		select {
+		case e := <-s.events:
+			return e, nvml.SUCCESS
+		case <-s.failed:
+			return nvml.EventData{}, nvml.ERROR_GPU_IS_LOST
+		case <-time.After(time.Duration(milliseconds) * time.Millisecond / 100): // tests are in a hurry
+			return nvml.EventData{}, nvml.ERROR_TIMEOUT
+		}
+	}
+	s.FreeFunc = func() nvml.Return {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		s.freed = true
+		return nvml.SUCCESS
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sets = append(m.sets, s)
+	return s, nvml.SUCCESS
+}
+
+// raise sends an event of a GPU to whoever asked for it.
+func (m *machine) raise(i int, xid uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sets {
+		if gpu := m.gpus[i].Device; s.gpus[gpu] && !s.freed {
+			s.events <- nvml.EventData{Device: gpu, EventType: nvml.EventTypeXidCriticalError, EventData: xid}
+		}
+	}
 }
 
 func pciInfo(address string) nvml.PciInfo {
@@ -195,12 +305,28 @@ func (m *machine) change(f func()) {
 	f()
 }
 
+// looked waits until the driver has had a full look at the machine as it is.
+func (m *machine) looked(t *testing.T) {
+	t.Helper()
+	for range 2 { // the first may have begun before the call
+		select {
+		case <-m.looks:
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody looks at the machine")
+		}
+	}
+}
+
+// brisk is a policy that takes no time.
+var brisk = health.Policy{Confirm: time.Hour, Settle: 1, Trial: 1, Longest: 1, Memory: 1}
+
 // config is a configuration that sees the machine, often.
 func (m *machine) config(t *testing.T) Config {
 	return Config{
 		NVML:     func() (nvml.Interface, error) { return m.server, nil },
 		HostRoot: m.root,
 		Interval: time.Millisecond,
+		Health:   brisk,
 		Logger:   slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
@@ -294,7 +420,11 @@ func (w *watched) until(what string, wanted func([]device.Device) bool) []device
 				return devices
 			}
 		case <-deadline:
-			w.t.Fatalf("Watch did not report %s; it reported %+v", what, latest)
+			var health []device.Health
+			for _, d := range latest {
+				health = append(health, d.Health)
+			}
+			w.t.Fatalf("Watch did not report %s; its latest report: %+v", what, health)
 		}
 	}
 }

@@ -61,6 +61,16 @@ func (q *questions) settle() bool {
 	return true
 }
 
+// busy reports whether any call is out.
+func (q *questions) busy() bool {
+	for name := range q.out {
+		if q.isOut(name) {
+			return true
+		}
+	}
+	return false
+}
+
 func (q *questions) isOut(name string) bool {
 	done, ok := q.out[name]
 	if !ok {

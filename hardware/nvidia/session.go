@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -18,28 +17,28 @@ var errSilent = errors.New("NVML does not answer")
 type session struct {
 	lib          nvml.Interface
 	host         fs.FS
+	logger       *slog.Logger
 	driver, cuda string // versions
-	questions    questions
-
-	mu    sync.Mutex
-	facts map[string]facts // by UUID
+	questions    *questions
+	book         *factbook
+	events       chan event
+	listener     *listener // nil when there are no events to be had
 }
 
 // open starts NVML.
-func open(load func() (nvml.Interface, error), host fs.FS, patience time.Duration) (*session, error) {
+func open(load func() (nvml.Interface, error), host fs.FS, logger *slog.Logger, q *questions, book *factbook) (*session, error) {
 	lib, err := load()
 	if err != nil {
 		return nil, err
 	}
-	if ret := lib.Init(); ret != nvml.SUCCESS {
-		return nil, explain(ret)
+	var started nvml.Return
+	if q.ask(map[string]func(){"start": func() { started = lib.Init() }})["start"] {
+		return nil, fmt.Errorf("start NVML: %w", errSilent)
 	}
-	s := &session{
-		lib:       lib,
-		host:      host,
-		questions: questions{patience: patience, out: map[string]chan struct{}{}},
-		facts:     map[string]facts{},
+	if started != nvml.SUCCESS {
+		return nil, explain(started)
 	}
+	s := &session{lib: lib, host: host, logger: logger, questions: q, book: book, events: make(chan event, 64)}
 	var ret nvml.Return
 	if s.driver, ret = lib.SystemGetDriverVersion(); ret != nvml.SUCCESS {
 		lib.Shutdown()
@@ -52,11 +51,16 @@ func open(load func() (nvml.Interface, error), host fs.FS, patience time.Duratio
 }
 
 // close shuts NVML down, unless it is still busy with a call, from under which
-// it must not be taken.
+// nothing must be taken.
 func (s *session) close() {
-	if s.questions.settle() {
-		s.lib.Shutdown()
+	ended := s.listener == nil || s.listener.end(s.questions.patience)
+	if !s.questions.settle() || !ended {
+		return
 	}
+	if s.listener != nil {
+		s.listener.set.Free()
+	}
+	s.lib.Shutdown()
 }
 
 // has reports whether the library has a function. Calling one that it does
@@ -67,18 +71,18 @@ func (s *session) has(function string) bool {
 
 // sighting is what one look at one GPU brought.
 type sighting struct {
-	index int
-	facts facts
-	err   error // the GPU did not answer, or not well; facts are then empty
+	index  int
+	facts  facts
+	vitals vitals
+	err    error // the GPU did not answer, or not well; the rest is then empty
 }
 
 // look lists the GPUs and asks each how it is.
 func (s *session) look() ([]sighting, error) {
+	s.listen()
 	var count int
 	var ret nvml.Return
-	if silent := s.questions.ask(map[string]func(){
-		"list": func() { count, ret = s.lib.DeviceGetCount() },
-	}); silent["list"] {
+	if s.questions.ask(map[string]func(){"list": func() { count, ret = s.lib.DeviceGetCount() }})["list"] {
 		return nil, errSilent
 	}
 	if ret != nvml.SUCCESS {
@@ -87,8 +91,9 @@ func (s *session) look() ([]sighting, error) {
 
 	sightings := make([]sighting, count)
 	calls := map[string]func(){}
+	events := s.listener // for calls that return when it has been replaced
 	for i := range sightings {
-		calls[strconv.Itoa(i)] = func() { sightings[i] = s.lookAt(i) }
+		calls[strconv.Itoa(i)] = func() { sightings[i] = s.lookAt(i, events) }
 	}
 	silent := s.questions.ask(calls)
 	// A call that is still out may write into sightings at any time.
@@ -103,7 +108,22 @@ func (s *session) look() ([]sighting, error) {
 	return answered, nil
 }
 
-func (s *session) lookAt(index int) sighting {
+// listen sees to it that events are waited for. A set of events that failed is
+// replaced, but not while a call is out that may still use it.
+func (s *session) listen() {
+	if s.listener != nil {
+		if !s.listener.failed() || s.questions.busy() {
+			return
+		}
+		s.listener.set.Free()
+	}
+	var ret nvml.Return
+	if s.listener, ret = listen(s.lib, s.events); ret != nvml.SUCCESS {
+		s.logger.Warn("NVML gives no events; errors are noticed with the next look at a GPU", "error", ret)
+	}
+}
+
+func (s *session) lookAt(index int, events *listener) sighting {
 	failed := func(err error) sighting { return sighting{index: index, err: err} }
 	gpu, ret := s.lib.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
@@ -113,27 +133,15 @@ func (s *session) lookAt(index int) sighting {
 	if ret != nvml.SUCCESS {
 		return failed(fmt.Errorf("read the UUID: %w", ret))
 	}
-	facts, err := s.factsOf(gpu, uuid)
+	vitals := s.readVitals(gpu)
+	facts, err := s.book.get(uuid, vitals.fabric.state, func() (facts, error) { return s.readFacts(gpu, uuid) })
 	if err != nil {
 		return failed(err)
 	}
-	return sighting{index: index, facts: facts}
-}
-
-// factsOf returns what is known of a GPU, asking once.
-func (s *session) factsOf(gpu nvml.Device, uuid string) (facts, error) {
-	s.mu.Lock()
-	known, ok := s.facts[uuid]
-	s.mu.Unlock()
-	if ok {
-		return known, nil
+	if events != nil {
+		if ret := events.add(gpu, uuid); ret != nvml.SUCCESS {
+			s.logger.Warn("NVML gives no events of this GPU; errors are noticed with the next look", "gpu", uuid, "error", ret)
+		}
 	}
-	read, err := s.readFacts(gpu, uuid)
-	if err != nil {
-		return facts{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.facts[uuid] = read
-	return read, nil
+	return sighting{index: index, facts: facts, vitals: vitals}
 }
