@@ -15,8 +15,8 @@ import (
 // The choice is the best by the first of these that differs:
 //
 //  1. the sum of the link bandwidths between the chosen devices, the higher
-//     the better; a link of unknown bandwidth counts one MB/s a lane, that
-//     is more than no link and less than any known one;
+//     the better; a link of unknown bandwidth counts one MB/s a lane, which
+//     is better than no link;
 //  2. the number of pairs of chosen devices on the same NUMA node;
 //  3. what is left to the next one: 1 and 2 of the available devices that
 //     were not chosen. So a request for two takes the lone pair and leaves
@@ -54,7 +54,8 @@ func Prefer(devices []device.Device, available, must []device.ID, count int) ([]
 	for i, id := range ids {
 		forced[i] = slices.Contains(must, id)
 	}
-	chosen := bestSubset(pairWorth(ids, described), forced, count)
+	worth, _ := pairWorth(ids, described)
+	chosen := bestSubset(worth, forced, count, 0)
 	result := make([]device.ID, len(chosen))
 	for i, position := range chosen {
 		result[i] = ids[position]
@@ -108,13 +109,13 @@ func repeated(ids []device.ID) (device.ID, bool) {
 // holds both the bandwidth and, in a place below it that no sum of pairs can
 // overflow, whether the NUMA node is the same. Bandwidths are capped so that
 // all sums stay within an int64; up to a thousand devices the cap is above
-// four million MB/s.
-func pairWorth(ids []device.ID, described map[device.ID]*device.Device) [][]int64 {
+// four million MB/s. A linked pair is worth at least scale, any other less.
+func pairWorth(ids []device.ID, described map[device.ID]*device.Device) (worth [][]int64, scale int64) {
 	n := len(ids)
-	scale := int64(n*n + 1)
+	scale = int64(n*n + 1)
 	limit := min(1<<40, (1<<62)/scale/scale)
 	position := make(map[device.ID]int, n)
-	worth := make([][]int64, n)
+	worth = make([][]int64, n)
 	cells := make([]int64, n*n)
 	for i, id := range ids {
 		position[id] = i
@@ -147,12 +148,12 @@ func pairWorth(ids []device.ID, described map[device.ID]*device.Device) [][]int6
 			worth[i][j], worth[j][i] = sum, sum
 		}
 	}
-	return worth
+	return worth, scale
 }
 
 func bandwidth(l device.Link) int64 {
 	if l.BandwidthMBps <= 0 {
-		return int64(max(0, l.Lanes))
+		return int64(max(1, l.Lanes))
 	}
 	return l.BandwidthMBps
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kilter-dev/kilter/device"
 )
 
-// node makes devices gpu-0, gpu-1, … on the given NUMA nodes.
-func node(numa ...int) []device.Device {
+// machine makes devices gpu-0, gpu-1, … on the given NUMA nodes.
+func machine(numa ...int) []device.Device {
 	devices := make([]device.Device, len(numa))
 	for i := range devices {
 		devices[i] = device.Device{ID: gpu(i), Index: i, NUMANode: numa[i]}
@@ -42,7 +42,7 @@ func idsOf(devices []device.Device) []device.ID {
 func connect(devices []device.Device, mbps int64, members ...int) {
 	for _, i := range members {
 		for _, j := range members {
-			if i != j {
+			if i != j && mbps != 0 {
 				link := device.Link{Peer: devices[j].ID, Kind: device.NVLink, BandwidthMBps: mbps}
 				devices[i].Links = append(devices[i].Links, link)
 			}
@@ -51,17 +51,17 @@ func connect(devices []device.Device, mbps int64, members ...int) {
 }
 
 func TestPreferChooses(t *testing.T) {
-	cliqueAndPair := node(0, 0, 0, 0, 0, 0)
+	cliqueAndPair := machine(0, 0, 0, 0, 0, 0)
 	connect(cliqueAndPair, 100, 0, 1, 2, 3)
 	connect(cliqueAndPair, 100, 4, 5)
 
-	twoNUMA := node(0, 1, 0, 1)
+	twoNUMA := machine(0, 1, 0, 1)
 
-	pairs := node(0, 0, 0, 0)
+	pairs := machine(0, 0, 0, 0)
 	connect(pairs, 100, 0, 2)
 	connect(pairs, 200, 1, 3)
 
-	lanesOnly := node(0, 0, 1)
+	lanesOnly := machine(0, 0, 1)
 	lanesOnly[0].Links = []device.Link{{Peer: gpu(2), Lanes: 4}}
 
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func TestPreferChooses(t *testing.T) {
 }
 
 func TestPreferRefuses(t *testing.T) {
-	devices := node(0, 0, 0)
+	devices := machine(0, 0, 0)
 	for _, test := range []struct {
 		name            string
 		devices         []device.Device
@@ -117,7 +117,7 @@ func TestPreferRefuses(t *testing.T) {
 		{"must is not available", devices, gpus(0, 1), gpus(2), 2, `"gpu-2" is not available`},
 		{"available twice", devices, gpus(0, 0), nil, 1, `available devices name "gpu-0" twice`},
 		{"must twice", devices, gpus(0, 1), gpus(1, 1), 2, `required devices name "gpu-1" twice`},
-		{"device twice", append(node(0), node(0)...), gpus(0), nil, 1, `node's devices name "gpu-0" twice`},
+		{"device twice", append(machine(0), machine(0)...), gpus(0), nil, 1, `node's devices name "gpu-0" twice`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := Prefer(test.devices, test.available, test.must, test.count)
@@ -161,7 +161,7 @@ func randomNode(random *rand.Rand, n int) []device.Device {
 	for i := range numa {
 		numa[i] = random.IntN(numaNodes+1) - 1
 	}
-	devices := node(numa...)
+	devices := machine(numa...)
 	for i := range devices {
 		devices[i].Index = random.IntN(n)
 	}
@@ -286,7 +286,7 @@ func TestPreferIgnoresOrder(t *testing.T) {
 // TestPreferCapsBandwidth shows that absurd figures neither overflow nor
 // reverse the choice.
 func TestPreferCapsBandwidth(t *testing.T) {
-	devices := node(0, 0, 0, 0)
+	devices := machine(0, 0, 0, 0)
 	connect(devices, 1<<62, 1, 2)
 	connect(devices, 1<<62, 1, 2)
 	connect(devices, -5, 0, 1)

@@ -12,9 +12,16 @@ const maxSubsets = 20_000
 // The second aim is linear. The pairs of the others are all pairs less those
 // with a chosen end, and these are worth the chosen devices' rows less the
 // chosen pairs. Among equals by the first aim, the lowest rows are best.
-func bestSubset(worth [][]int64, forced []bool, count int) []int {
+//
+// With least above 0, every pair must be worth that much. There may be no such
+// subset; the answer is empty then.
+func bestSubset(worth [][]int64, forced []bool, count int, least int64) []int {
 	s := newSubsetSearch(worth, forced, count)
+	s.least = least
 	s.run()
+	if s.need > 0 && least > 0 && s.guessed {
+		return nil
+	}
 	var members []int
 	for i, member := range s.best {
 		if member {
@@ -42,6 +49,7 @@ type subsetSearch struct {
 	free  []int   // the devices that are not forced
 	twins []int   // by place in free: the interchangeable device before it, or -1
 	need  int     // how many of the free ones to take
+	least int64   // what a pair must be worth
 
 	taken []bool      // by device; the forced ones to begin with
 	start subsetScore // of the forced ones
@@ -152,6 +160,9 @@ func (s *subsetSearch) extend(from, need int, score subsetScore) {
 		}
 		s.visits++
 		i := s.free[p]
+		if s.least > 0 && !s.fitsTaken(i) {
+			continue
+		}
 		extended := s.with(score, i, gains[p])
 		if need == 1 {
 			if extended.betterThan(s.bestScore) || s.guessed && extended == s.bestScore {
@@ -172,6 +183,16 @@ func (s *subsetSearch) extend(from, need int, score subsetScore) {
 		s.extend(p+1, need-1, extended)
 		s.taken[i] = false
 	}
+}
+
+// fitsTaken reports whether every pair with a taken device is worth enough.
+func (s *subsetSearch) fitsTaken(i int) bool {
+	for j, taken := range s.taken {
+		if taken && s.worth[i][j] < s.least {
+			return false
+		}
+	}
+	return true
 }
 
 // choose is the number of subsets of k out of n, or more than maxSubsets.

@@ -25,7 +25,9 @@ type subsetBound struct {
 
 // beginBounded finds a good subset to start from, and prepares the bound.
 func (s *subsetSearch) beginBounded() {
-	s.startGreedy()
+	if s.least == 0 {
+		s.startGreedy()
+	}
 	b := &subsetBound{steps: maxSteps, most: make([][]int64, s.need), top: make([]int64, 0, s.need)}
 	for m := range b.most {
 		b.most[m] = make([]int64, len(s.free))

@@ -90,7 +90,7 @@ func TestSubsetFindsPlantedClique(t *testing.T) {
 			}
 		}
 	}
-	got := bestSubset(worth, make([]bool, 64), 8)
+	got := bestSubset(worth, make([]bool, 64), 8, 0)
 	for _, i := range got {
 		if !slices.Contains(clique, i) {
 			t.Fatalf("got %v, want the clique %v", got, clique)
@@ -101,14 +101,14 @@ func TestSubsetFindsPlantedClique(t *testing.T) {
 func BenchmarkPrefer(b *testing.B) {
 	random := rand.New(rand.NewPCG(11, 12))
 	for _, n := range []int{8, 16, 64} {
-		devices := node(make([]int, n)...)
+		devices := machine(make([]int, n)...)
 		for i := range n {
 			devices[i].NUMANode = i % 2
 			for j := range i {
 				connect(devices, random.Int64N(100_000), i, j)
 			}
 		}
-		alike := node(make([]int, n)...)
+		alike := machine(make([]int, n)...)
 		for i := range n {
 			for j := range i {
 				connect(alike, 450_000, i, j)
