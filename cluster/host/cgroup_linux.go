@@ -39,7 +39,8 @@ func FindCgroups() (Cgroups, error) {
 	defer mounts.Close()
 	var c Cgroups
 	for lines := bufio.NewScanner(mounts); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 2 && fields[2] == "cgroup" {
+		// Beside the controllers of v1 there may be a v2 hierarchy without any.
+		if fields := strings.Fields(lines.Text()); len(fields) > 2 && strings.HasPrefix(fields[2], "cgroup") {
 			c.hierarchies = append(c.hierarchies, fields[1])
 		}
 	}
