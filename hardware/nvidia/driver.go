@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +50,9 @@ type Config struct {
 	// Patience is how long NVML may take for one answer: 10 s when zero.
 	Patience time.Duration
 
+	// MIG says how partitioned GPUs are offered: MIGNone when empty.
+	MIG MIGStrategy
+
 	// Checks say which XIDs count against a GPU, and Health how long things
 	// take; health.DefaultPolicy when zero.
 	Checks health.Checks
@@ -73,8 +77,13 @@ type Driver struct {
 
 var _ hardware.Driver = (*Driver)(nil)
 
-// New returns a driver. It touches nothing until it is used.
+// New returns a driver, or says what is wrong with the configuration. It
+// touches nothing of the machine.
 func New(config Config) (*Driver, error) {
+	config.MIG = cmp.Or(config.MIG, MIGNone)
+	if !slices.Contains([]MIGStrategy{MIGNone, MIGSingle, MIGMixed}, config.MIG) {
+		return nil, fmt.Errorf("MIG strategy %q is not known; it is one of %s, %s and %s", config.MIG, MIGNone, MIGSingle, MIGMixed)
+	}
 	config.HostRoot = path.Join("/", config.HostRoot)
 	config.DevRoot = path.Join("/", config.DevRoot)
 	config.Interval = cmp.Or(config.Interval, 5*time.Second)
@@ -117,7 +126,7 @@ func (d *Driver) Prepare(_ context.Context, grant device.Grant) (device.Edits, e
 	if err != nil {
 		return device.Edits{}, err
 	}
-	return edits(d.config.DevRoot, d.exists, granted, files)
+	return edits(d.host, d.config.DevRoot, granted, files)
 }
 
 // Unprepare implements hardware.Driver. Prepare left nothing to undo.
@@ -128,8 +137,8 @@ func (d *Driver) granted(ids []device.ID) ([]grantable, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := map[device.ID]grantable{}
-	for _, g := range d.gpus {
-		known[g.id()] = g.grantable()
+	for _, o := range offers(d.gpus, d.config.MIG) {
+		known[o.id] = o.grantable
 	}
 
 	var granted []grantable
@@ -150,10 +159,4 @@ func (d *Driver) granted(ids []device.ID) ([]grantable, error) {
 		return nil, &hardware.UnknownDeviceError{Driver: name, IDs: unknown}
 	}
 	return granted, nil
-}
-
-// exists reports whether the host has a file at the path.
-func (d *Driver) exists(hostPath string) bool {
-	_, err := fs.Stat(d.host, strings.TrimPrefix(hostPath, "/"))
-	return err == nil
 }

@@ -2,6 +2,7 @@ package nvidia
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -10,9 +11,19 @@ import (
 
 // grantable is what has to be known of a device to put it into a container.
 type grantable struct {
-	id     device.ID
-	minor  int    // of the GPU's node
-	driver string // version
+	id        device.ID
+	minor     int        // of the GPU's node
+	instances []instance // of MIG, for which there are nodes too
+	driver    string     // version
+}
+
+// grantable is the GPU, or some slices of it, under the id of a device.
+func (g gpu) grantable(id device.ID, slices ...slice) grantable {
+	granted := grantable{id: id, minor: g.minor, driver: g.driver}
+	for _, s := range slices {
+		granted.instances = append(granted.instances, s.instance)
+	}
+	return granted
 }
 
 // controlNodes are the nodes of the driver as a whole. The first is needed for
@@ -20,8 +31,12 @@ type grantable struct {
 var controlNodes = []string{"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}
 
 // edits decides what the granted devices, at least one, mean for a container.
-// The exists function answers for paths of the host.
-func edits(devRoot string, exists func(string) bool, granted []grantable, files []device.Mount) (device.Edits, error) {
+// The host answers which nodes there are.
+func edits(host fs.FS, devRoot string, granted []grantable, files []device.Mount) (device.Edits, error) {
+	exists := func(file string) bool {
+		_, err := fs.Stat(host, strings.TrimPrefix(file, "/"))
+		return err == nil
+	}
 	var nodes []device.DeviceNode
 	taken := map[string]bool{}
 	add := func(name string) {
@@ -53,8 +68,14 @@ func edits(devRoot string, exists func(string) bool, granted []grantable, files 
 	var ids []string
 	for _, g := range granted {
 		ids = append(ids, string(g.id))
-		if err := need(fmt.Sprintf("nvidia%d", g.minor), g.id); err != nil {
-			return device.Edits{}, err
+		names, err := capabilityNodes(host, g.minor, g.instances)
+		if err != nil {
+			return device.Edits{}, fmt.Errorf("prepare %s: %w", g.id, err)
+		}
+		for _, name := range append([]string{fmt.Sprintf("nvidia%d", g.minor)}, names...) {
+			if err := need(name, g.id); err != nil {
+				return device.Edits{}, err
+			}
 		}
 	}
 	return device.Edits{

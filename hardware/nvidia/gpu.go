@@ -13,13 +13,19 @@ import (
 type gpu struct {
 	facts
 	index  int
+	mig    mig
 	vitals vitals
 	record health.Record
 }
 
 func (g gpu) id() device.ID { return device.ID(g.uuid) }
 
-func (g gpu) grantable() grantable { return grantable{id: g.id(), minor: g.minor, driver: g.driver} }
+// inOrder returns the GPUs as NVIDIA's tools number them.
+func inOrder(gpus map[string]gpu) []gpu {
+	return slices.SortedFunc(maps.Values(gpus), func(a, b gpu) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.uuid, b.uuid))
+	})
+}
 
 // The names of attributes that only this driver has.
 const (
@@ -28,32 +34,40 @@ const (
 	attributePCIeRoot = "pcieRoot"
 	attributeMinor    = "minor"
 	attributeClique   = "fabricClique"
+
+	// Of slices only.
+	attributeProfile  = "profile"
+	attributeParent   = "parentUUID"
+	attributeMIGIndex = "migIndex"
 )
 
-// devices describes the GPUs to the rest of Kilter.
-func devices(gpus map[string]gpu) []device.Device {
-	all := slices.SortedFunc(maps.Values(gpus), func(a, b gpu) int {
-		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.uuid, b.uuid))
-	})
-	links := linksOf(all)
-	var described []device.Device
-	for _, g := range all {
-		described = append(described, device.Device{
-			ID:         g.id(),
-			Vendor:     vendor,
-			Kind:       "gpu",
-			Model:      g.model,
-			Index:      g.index,
-			NUMANode:   g.place.numaNode,
-			PCIAddress: g.place.address,
-			Capacity:   device.Capacity{MemoryBytes: g.memoryBytes, Multiprocessors: g.multiprocessors},
-			Attributes: g.attributes(),
-			Links:      links[g.uuid],
-			Health:     g.record.Health,
-		})
+// whole describes the GPU as one device.
+func (g gpu) whole() device.Device {
+	return device.Device{
+		ID:         g.id(),
+		Vendor:     vendor,
+		Kind:       kindGPU,
+		Model:      g.model,
+		Index:      g.index,
+		NUMANode:   g.place.numaNode,
+		PCIAddress: g.place.address,
+		Capacity:   device.Capacity{MemoryBytes: g.memoryBytes, Multiprocessors: g.multiprocessors},
+		Attributes: g.attributes(),
+		Health:     g.record.Health,
 	}
-	device.Sort(described)
-	return described
+}
+
+// part describes a slice of the GPU. Its index is the GPU's, which is what
+// people know; its health as well, since what befalls a GPU befalls all of it.
+func (g gpu) part(s slice, kind string) device.Device {
+	d := g.whole()
+	d.ID, d.Kind, d.Model = device.ID(s.uuid), kind, s.model
+	d.Capacity = device.Capacity{MemoryBytes: s.memoryBytes, Multiprocessors: s.multiprocessors}
+	d.Attributes[attributeUUID] = device.String(s.uuid)
+	d.Attributes[attributeProfile] = device.String(s.profile)
+	d.Attributes[attributeParent] = device.String(g.uuid)
+	d.Attributes[attributeMIGIndex] = device.Int(s.index)
+	return d
 }
 
 func (g gpu) attributes() map[string]device.Attribute {

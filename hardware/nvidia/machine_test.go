@@ -64,6 +64,7 @@ type fakeGPU struct {
 	uncorrected  uint64
 	temperature  nvml.Return
 	fabric       nvml.GpuFabricInfo_v4
+	slices       []nvml.Device // of MIG; nil where a number has none
 }
 
 // hardwareOf is what the mock servers do not know about their GPUs.
@@ -109,6 +110,7 @@ func (m *machine) plug(t *testing.T, d *server.Device, i int, hw hardwareOf) *fa
 	m.link(t, "sys/bus/pci/devices/"+g.address, "../../../"+root+"/"+g.address)
 	m.write(t, fmt.Sprintf("dev/nvidia%d", i), "")
 	m.completeGPU(g)
+	m.completeMIG(g)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gpus = append(m.gpus, g)

@@ -45,6 +45,7 @@ func merge(known map[string]gpu, l look, policy health.Policy, checks health.Che
 		merged[s.facts.uuid] = gpu{
 			facts:  s.facts,
 			index:  s.index,
+			mig:    s.mig,
 			vitals: s.vitals,
 			record: policy.Step(before.record, seen, l.at),
 		}

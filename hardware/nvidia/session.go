@@ -73,6 +73,7 @@ func (s *session) has(function string) bool {
 type sighting struct {
 	index  int
 	facts  facts
+	mig    mig
 	vitals vitals
 	err    error // the GPU did not answer, or not well; the rest is then empty
 }
@@ -138,10 +139,14 @@ func (s *session) lookAt(index int, events *listener) sighting {
 	if err != nil {
 		return failed(err)
 	}
+	mig, err := s.readMIG(gpu, facts)
+	if err != nil {
+		return failed(err)
+	}
 	if events != nil {
 		if ret := events.add(gpu, uuid); ret != nvml.SUCCESS {
 			s.logger.Warn("NVML gives no events of this GPU; errors are noticed with the next look", "gpu", uuid, "error", ret)
 		}
 	}
-	return sighting{index: index, facts: facts, vitals: vitals}
+	return sighting{index: index, facts: facts, mig: mig, vitals: vitals}
 }

@@ -111,7 +111,10 @@ func (v vitals) look(before vitals) health.Look {
 // weightOf says how much the failure of a call means. An answer that does not
 // come, or is no answer, may be a moment's trouble.
 func weightOf(err error) health.Weight {
-	for _, passing := range []error{errSilent, nvml.ERROR_UNKNOWN, nvml.ERROR_TIMEOUT, nvml.ERROR_IN_USE} {
+	if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+		return health.Fault
+	}
+	for _, passing := range []error{errSilent, errMIG, nvml.ERROR_UNKNOWN, nvml.ERROR_TIMEOUT, nvml.ERROR_IN_USE} {
 		if errors.Is(err, passing) {
 			return health.Doubt
 		}

@@ -74,7 +74,7 @@ func (w *watcher) look() error {
 	w.mu.Unlock()
 
 	w.tell(before, after)
-	if now := devices(after); w.reported == nil || !reflect.DeepEqual(now, w.reported) {
+	if now := devices(offers(after, w.config.MIG)); w.reported == nil || !reflect.DeepEqual(now, w.reported) {
 		w.reported = clone(now)
 		w.report(now)
 	}
