@@ -38,6 +38,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.Timeout = callTimeout
+	// A Pod may be waiting for an answer. What the agent asks is bounded by
+	// what changes on one node; this is only for when that goes wrong.
+	config.QPS, config.Burst = 50, 100
 	if config.UserAgent == "" {
 		config.UserAgent = component
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,9 @@ type PodEvent struct {
 // component is the name that stands beside Kilter's events.
 const component = "kilter-agent"
 
+// longestName is the most that Kubernetes takes for the name of an object.
+const longestName = 253
+
 // name is made of what the event says and when it began, so that telling the
 // same thing twice, also over a restart of the agent, gives one event.
 func (e PodEvent) name() string {
@@ -55,7 +59,12 @@ func (e PodEvent) name() string {
 		sum.Write([]byte(part))
 		sum.Write([]byte{0})
 	}
-	return e.Pod + "." + hex.EncodeToString(sum.Sum(nil)[:8])
+	suffix := "." + hex.EncodeToString(sum.Sum(nil)[:8])
+	stem := e.Pod
+	if len(stem) > longestName-len(suffix) {
+		stem = strings.TrimRight(stem[:longestName-len(suffix)], "-.")
+	}
+	return stem + suffix
 }
 
 // object is the event as the API server takes it.

@@ -5,7 +5,22 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kilter-dev/kilter/kube"
+	"github.com/kilter-dev/kilter/node/deviceplugin"
+	"github.com/kilter-dev/kilter/node/inventory"
+	"github.com/kilter-dev/kilter/node/ledger"
+	"github.com/kilter-dev/kilter/node/local"
 )
+
+// bootIDFile changes its content when the machine starts.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // Agent is the agent of one node.
 type Agent struct {
@@ -20,6 +35,61 @@ func New(config Config) *Agent {
 // Run does the agent's work until ctx ends, and then returns nil. It returns
 // an error when it can not go on; starting it again is then the way forward.
 func (a *Agent) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	if err := a.config.check(); err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	if err := os.MkdirAll(a.config.StateFolder, 0o700); err != nil {
+		return fmt.Errorf("make the agent's folder: %w", err)
+	}
+	held, err := lock(a.config.StateFolder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Close() }()
+	bootID, err := os.ReadFile(bootIDFile)
+	if err != nil {
+		return fmt.Errorf("tell this run of the machine from the last: %w", err)
+	}
+
+	podResources := deviceplugin.NewPodResources(a.config.PodResourcesSocket)
+	defer func() { _ = podResources.Close() }()
+	devices := inventory.New(a.config.Drivers, a.config.Logger)
+	var door *deviceplugin.Door
+	book := ledger.New(ledger.Config{
+		File:    filepath.Join(a.config.StateFolder, "ledger.json"),
+		BootID:  strings.TrimSpace(string(bootID)),
+		Kubelet: podResources,
+		Pods:    a.config.Kubernetes,
+		Ours:    func(resource string) bool { return door.Serves(resource) },
+		Logger:  a.config.Logger,
+	})
+	if err := book.Load(); err != nil {
+		return err
+	}
+	door = deviceplugin.New(deviceplugin.Config{
+		Folder:    a.config.DevicePluginFolder,
+		Inventory: devices,
+		Ledger:    book,
+		Prefer:    a.config.Prefer,
+		Logger:    a.config.Logger,
+	})
+	desk := &desk{node: a.config.Node, inventory: devices, ledger: book, door: door}
+	teller := &teller{node: a.config.Node, inventory: devices, ledger: book, logger: a.config.Logger}
+
+	group, ctx := errgroup.WithContext(ctx)
+	if a.config.Kubernetes != nil {
+		recorder := kube.NewRecorder(a.config.Kubernetes, a.config.Logger)
+		teller.record = recorder.Record
+		group.Go(func() error { return recorder.Run(ctx) })
+	}
+	for _, run := range []func(context.Context) error{
+		devices.Run,
+		book.Run,
+		door.Run,
+		teller.run,
+		local.NewServer(a.config.LocalSocket, desk, desk, a.config.Logger).Run,
+	} {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
 }

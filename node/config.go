@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/kilter-dev/kilter/device"
@@ -77,4 +79,24 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	return c
+}
+
+// check refuses a configuration with which nothing would work.
+func (c Config) check() error {
+	switch {
+	case c.Logger == nil:
+		return errors.New("there is no logger")
+	case c.Node == "":
+		return errors.New("the name of the node is missing")
+	case c.Prefer == nil:
+		return errors.New("there is nothing that chooses devices")
+	}
+	names := make(map[string]bool)
+	for _, driver := range c.Drivers {
+		if names[driver.Name()] {
+			return fmt.Errorf("the driver %q is there twice", driver.Name())
+		}
+		names[driver.Name()] = true
+	}
+	return nil
 }
