@@ -22,12 +22,17 @@ type Grant struct {
 	ended bool
 }
 
-// unclaimedAfter is how long a grant may go without the kubelet listing its
-// devices. It is then taken for a Pod that never came to run.
-const unclaimedAfter = 30 * time.Second
+// freshFor is how long the kubelet may take to list the devices of a grant.
+// After that, nobody waits for it any more.
+const freshFor = 30 * time.Second
 
 // assign finds the Pod for a grant that has none yet. Only holds that are not
 // older than the grant count: before it, the devices were somebody else's.
+//
+// A grant may stay without a Pod for long: the Pod was not admitted after all,
+// or only an init container has the devices, and the kubelet does not list
+// those. It then falls to the next Pod that has one of the devices, and is
+// over with that, which is late but never too early.
 func assign(grant Grant, holds []Hold) Grant {
 	if grant.Pod != nil {
 		return grant
@@ -46,10 +51,11 @@ func podOf(hold Hold) *Holder {
 	return &Holder{Namespace: hold.Holder.Namespace, Pod: hold.Holder.Pod, UID: hold.Holder.UID}
 }
 
-// over says whether nobody has the grant any more.
-func over(grant Grant, holds []Hold, now time.Time) bool {
+// over says whether nobody has the grant any more. One that was given before
+// the machine was started anew has no time.
+func over(grant Grant, holds []Hold) bool {
 	if grant.Pod == nil {
-		return now.Sub(grant.At) >= unclaimedAfter
+		return grant.At.IsZero()
 	}
 	for _, hold := range holds {
 		sameUID := grant.Pod.UID == "" || hold.Holder.UID == "" || grant.Pod.UID == hold.Holder.UID

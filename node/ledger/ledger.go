@@ -152,7 +152,7 @@ func (l *Ledger) Granted(grants ...Grant) {
 func (l *Ledger) Ensure(grant Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known, found := l.grants[grant.ID]; found && !over(known, l.holds, time.Now()) {
+	if known, found := l.grants[grant.ID]; found && !over(known, l.holds) {
 		return
 	}
 	if holds := held(l.holds, grant.Devices); len(holds) > 0 {
@@ -168,9 +168,8 @@ func (l *Ledger) Over() []Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var ended []Grant
-	now := time.Now()
 	for _, grant := range l.grants {
-		if over(grant, l.holds, now) {
+		if over(grant, l.holds) {
 			ended = append(ended, grant)
 		}
 	}

@@ -69,7 +69,7 @@ func (l *Ledger) commit(before, after []Hold, started time.Time) {
 	l.holds = after
 	for id, grant := range l.grants {
 		assigned := assign(grant, after)
-		assigned.ended = over(assigned, after, time.Now())
+		assigned.ended = over(assigned, after)
 		if assigned.Pod != grant.Pod || assigned.ended != grant.ended {
 			l.grants[id] = assigned
 			changed = true

@@ -69,7 +69,7 @@ func (l *Ledger) pause() time.Duration {
 		}
 	}
 	for _, grant := range l.grants {
-		if grant.Pod == nil && !grant.ended {
+		if grant.Pod == nil && time.Since(grant.At) < freshFor {
 			pause = min(pause, busyPause)
 		}
 	}
