@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
@@ -11,11 +13,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// defaultUpData is the data folder that `kilter up` uses.
-const defaultUpData = "/var/lib/kilter-cluster"
-
-// upKubeconfig is the kubeconfig of the cluster on this machine.
-func upKubeconfig() string { return defaultUpData + "/kubeconfig" }
+// upKubeconfig is the kubeconfig of the cluster on this machine, in the data
+// folder that `kilter up` uses.
+func upKubeconfig() string {
+	return filepath.Join(cmp.Or(os.Getenv("KILTER_DATA"), "/var/lib/kilter-cluster"), "kubeconfig")
+}
 
 // clusterFlags say which cluster is meant.
 type clusterFlags struct {

@@ -30,13 +30,20 @@ func New() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	data := root.PersistentFlags().String("data", layout.DefaultData, "folder that holds everything of the cluster")
+	data := root.PersistentFlags().String("data", defaultData(), "folder that holds everything of the cluster (also $"+layout.DataVariable+")")
 	files := func() layout.Files { return layout.Files{Data: filepath.Clean(*data)} }
 	root.AddCommand(
 		up(files), down(files), status(files), logs(files), kubeconfig(files), imageCommand(files),
 		supervise(files), launch(), mountInNamespace(),
 	)
 	return root
+}
+
+func defaultData() string {
+	if folder := os.Getenv(layout.DataVariable); folder != "" {
+		return folder
+	}
+	return layout.DefaultData
 }
 
 // Run runs the command line and returns its exit status.

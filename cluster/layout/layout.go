@@ -12,6 +12,8 @@ import (
 const (
 	// DefaultData is the data folder unless the user names another.
 	DefaultData = "/var/lib/kilter-cluster"
+	// DataVariable is the environment variable that names another.
+	DataVariable = "KILTER_DATA"
 	// DefaultSubnet holds every address of the cluster unless the user names
 	// another.
 	DefaultSubnet = "10.197.0.0/16"
