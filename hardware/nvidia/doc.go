@@ -14,10 +14,25 @@
 // from ever answering, and must not hide the others. What does not change
 // about a GPU, its NVLink ports above all, is asked for once and kept.
 //
+// # Health
+//
+// A GPU is judged by its XID errors, by whether it answers, by NVML's recovery
+// action, by the state of its memory and of its NVLink fabric, and by a small
+// probe. Package health says how it falls and how it returns. A GPU that has
+// to be reset must not be held open by anybody, so NVML is closed between two
+// looks for as long as one of them waits for that.
+//
+// # MIG
+//
+// A partitioned GPU is offered by the strategies of NVIDIA's device plugin and
+// under the same names. Its slices share its health: an error of the GPU
+// concerns them all.
+//
 // # What a container gets
 //
-// The nodes of the granted GPUs, the driver's control nodes, and the driver's
-// files under /usr/local/nvidia (package driverfiles says which, and what an
-// image needs in order to find them there). No toolkit is needed on the host.
-// The node nvidia-modeset is not given: it is for displays.
+// The nodes of the granted GPUs, for MIG those that guard its instances, the
+// driver's control nodes, and the driver's files under /usr/local/nvidia
+// (package driverfiles says which, and what an image needs in order to find
+// them there). No toolkit is needed on the host. The node nvidia-modeset is
+// not given: it is for displays.
 package nvidia

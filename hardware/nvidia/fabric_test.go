@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -35,7 +36,7 @@ func TestCliques(t *testing.T) {
 				setUp(m, g, uint32(i/4))
 			}
 			for i, d := range watch(t, m.driver(t)).first() {
-				want := device.String(name + string(rune('0'+i/4)))
+				want := device.String(fmt.Sprint(name, i/4))
 				if got := d.Attributes[attributeClique]; got != want {
 					t.Errorf("GPU %d is in clique %v, want %v", i, got, want)
 				}
@@ -54,12 +55,13 @@ func TestLinksComeUpWithTheFabric(t *testing.T) {
 	m.change(func() {
 		for i, g := range m.gpus {
 			all[i], g.ports = g.ports, nil
-			g.fabric.State = nvml.GPU_FABRIC_STATE_IN_PROGRESS
+			g.fabric.State, g.fabric.ClusterUuid, g.fabric.NumCliques = nvml.GPU_FABRIC_STATE_IN_PROGRESS, [16]uint8{1}, 1
 		}
 	})
 	w := watch(t, m.driver(t))
 	w.until("suspect GPUs without links", func(now []device.Device) bool {
-		return len(now) == 8 && now[0].Health.State == device.Suspect && len(now[0].Links) == 0
+		return len(now) == 8 && now[0].Health.State == device.Suspect && len(now[0].Links) == 0 &&
+			now[0].Attributes[attributeClique] == nil
 	})
 	m.change(func() {
 		for i, g := range m.gpus {
@@ -68,6 +70,6 @@ func TestLinksComeUpWithTheFabric(t *testing.T) {
 		}
 	})
 	w.until("healthy GPUs with links", func(now []device.Device) bool {
-		return allHealthy(8)(now) && len(now[0].Links) == 7
+		return allHealthy(8)(now) && len(now[0].Links) == 7 && now[0].Attributes[attributeClique] != nil
 	})
 }

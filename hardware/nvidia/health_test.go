@@ -203,6 +203,45 @@ func TestXID(t *testing.T) {
 	w.until("8 healthy GPUs", allHealthy(8))
 }
 
+// An error that takes the GPU away with it does not stand for ever: the judge
+// is only absent.
+func TestXIDOfAGPUThatIsLostWithIt(t *testing.T) {
+	m := newMachine(t, dgxh200.New(), h100)
+	c := m.config(t)
+	slow(&c)
+	w := watch(t, newDriver(t, c))
+	w.first()
+	m.change(func() { m.gpus[3].lost = true })
+	m.raise(3, 79)
+	w.until("both", only(3, device.Unhealthy, "XID 79"))
+	m.change(func() { m.gpus[3].lost = false })
+	w.until("it on trial", only(3, device.Recovering, "XID 79"))
+}
+
+// NVML's judgement counts more than rows that wait to be replaced.
+func TestRowsWaitAndNVMLDoesNotMind(t *testing.T) {
+	m := newMachine(t, dgxh200.New(), h100)
+	m.gpus[3].remapPending = true
+	if devices := watch(t, m.driver(t)).first(); !allHealthy(8)(devices) {
+		t.Errorf("it is not offered: %+v", devices[3].Health)
+	}
+}
+
+// What was counted before anybody looked did not happen now, and events are
+// asked for once.
+func TestFirstLook(t *testing.T) {
+	m := newMachine(t, dgxh200.New(), h100)
+	m.gpus[3].uncorrected = 5
+	w := watch(t, m.driver(t))
+	if devices := w.first(); !allHealthy(8)(devices) {
+		t.Errorf("it is not offered: %+v", devices[3].Health)
+	}
+	m.looked(t)
+	if n := len(m.gpus[3].RegisterEventsCalls()); n != 1 {
+		t.Errorf("events were asked for %d times", n)
+	}
+}
+
 // A driver without a judgement leaves an error standing, for every Watch,
 // until it is loaded anew.
 func TestXIDOfAnOldDriver(t *testing.T) {

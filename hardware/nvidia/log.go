@@ -51,6 +51,25 @@ func (w *watcher) tell(before, after map[string]gpu) {
 	}
 }
 
+// tellUnknown logs, once for each change, which GPUs NVML lists and can not
+// open. Without their UUIDs they can not be reported.
+func (w *watcher) tellUnknown(seen []sighting, known map[string]gpu) {
+	indices := map[int]bool{}
+	for _, g := range known {
+		indices[g.index] = true
+	}
+	now := map[int]string{}
+	for _, s := range seen {
+		if s.err == nil || indices[s.index] {
+			continue
+		}
+		if now[s.index] = s.err.Error(); now[s.index] != w.saidOf[s.index] {
+			w.logger.Error("NVML lists a GPU and can not open it; it is not offered", "index", s.index, "error", s.err)
+		}
+	}
+	w.saidOf = now
+}
+
 func clone(devices []device.Device) []device.Device {
 	copied := make([]device.Device, len(devices))
 	for i, d := range devices {

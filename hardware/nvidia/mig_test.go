@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -153,7 +154,7 @@ func TestMIGConformance(t *testing.T) {
 				for i := range m.gpus {
 					m.partition(t, i, small, small)
 					if strategy != MIGNone { // the slices of a GPU share its node
-						shared = append(shared, node("nvidia"+string(rune('0'+i))).HostPath)
+						shared = append(shared, fmt.Sprintf("/dev/nvidia%d", i))
 					}
 				}
 				c := m.config(t)

@@ -12,7 +12,10 @@ import (
 	"github.com/kilter-dev/kilter/device"
 )
 
-const pciDevices = "sys/bus/pci/devices"
+const (
+	pciDevices = "sys/bus/pci/devices"
+	pciDriver  = "sys/bus/pci/drivers/nvidia"
+)
 
 // place is where a GPU sits in the machine.
 type place struct {
@@ -52,6 +55,22 @@ func onBus(host fs.FS, address string) bool {
 	}
 	_, err := fs.Lstat(host, path.Join(pciDevices, address))
 	return err == nil
+}
+
+// bound returns the addresses that the kernel's half of the driver serves, in
+// one string to compare; empty where sysfs does not say.
+func bound(host fs.FS) string {
+	entries, err := fs.ReadDir(host, pciDriver)
+	if err != nil {
+		return ""
+	}
+	var addresses []string
+	for _, e := range entries {
+		if strings.Contains(e.Name(), ":") { // the rest are the driver's controls
+			addresses = append(addresses, e.Name())
+		}
+	}
+	return strings.Join(addresses, " ")
 }
 
 // addressOf turns NVML's address, as in 00000000:3B:00.0, into the kernel's,

@@ -19,6 +19,7 @@ type session struct {
 	host         fs.FS
 	logger       *slog.Logger
 	driver, cuda string // versions
+	bound        string // the GPUs that the driver served at the start
 	questions    *questions
 	book         *factbook
 	events       chan event
@@ -31,6 +32,7 @@ func open(load func() (nvml.Interface, error), host fs.FS, logger *slog.Logger, 
 	if err != nil {
 		return nil, err
 	}
+	served := bound(host)
 	var started nvml.Return
 	if q.ask(map[string]func(){"start": func() { started = lib.Init() }})["start"] {
 		return nil, fmt.Errorf("start NVML: %w", errSilent)
@@ -38,7 +40,7 @@ func open(load func() (nvml.Interface, error), host fs.FS, logger *slog.Logger, 
 	if started != nvml.SUCCESS {
 		return nil, explain(started)
 	}
-	s := &session{lib: lib, host: host, logger: logger, questions: q, book: book, events: make(chan event, 64)}
+	s := &session{lib: lib, host: host, logger: logger, bound: served, questions: q, book: book, events: make(chan event, 64)}
 	var ret nvml.Return
 	if s.driver, ret = lib.SystemGetDriverVersion(); ret != nvml.SUCCESS {
 		lib.Shutdown()
@@ -61,6 +63,12 @@ func (s *session) close() {
 		s.listener.set.Free()
 	}
 	s.lib.Shutdown()
+}
+
+// outdated reports whether the driver has got or given up a GPU since NVML was
+// started. NVML lists what there was then.
+func (s *session) outdated() bool {
+	return bound(s.host) != s.bound && !s.questions.busy()
 }
 
 // has reports whether the library has a function. Calling one that it does

@@ -54,7 +54,8 @@ type watcher struct {
 	happened  map[string][]string // events since the last look, by UUID
 	unloaded  bool                // the driver was not loaded when last tried
 	reported  []device.Device
-	said      string // what the log said last about NVML
+	said      string         // what the log said last about NVML
+	saidOf    map[int]string // and about GPUs that have no UUID, by index
 }
 
 // look brings what is known up to date and reports it when it has changed.
@@ -74,6 +75,7 @@ func (w *watcher) look() error {
 	w.mu.Unlock()
 
 	w.tell(before, after)
+	w.tellUnknown(l.sightings, after)
 	if now := devices(offers(after, w.config.MIG)); w.reported == nil || !reflect.DeepEqual(now, w.reported) {
 		w.reported = clone(now)
 		w.report(now)
@@ -88,6 +90,9 @@ func (w *watcher) look() error {
 // see asks NVML. A session that fails is replaced at once, since the failure to
 // start another says more than its own.
 func (w *watcher) see() (seen []sighting, err error) {
+	if w.session != nil && w.session.outdated() {
+		w.close()
+	}
 	for range 2 {
 		if err = w.open(); err != nil {
 			return nil, err

@@ -132,15 +132,16 @@ func TestGPUIsLost(t *testing.T) {
 		t.Errorf("the reason does not say what happened: %q", reason)
 	}
 
-	// It is still the same device when NVML has stopped listing it, and the
-	// indices of those behind it have moved up.
+	// It is still the same device when the driver has given it up, so that NVML
+	// does not list it and the indices of those behind it have moved up.
 	m.change(func() { m.gpus = append(m.gpus[:3:3], m.gpus[4:]...) })
+	m.remove(t, filepath.Join(pciDriver, before[3].PCIAddress))
 	w.until("a GPU that is not listed", func(now []device.Device) bool {
 		return len(now) == 8 && strings.Contains(healthOf(now, before[3].ID).Reason, "no longer lists")
 	})
 
 	// Pulled out of the machine, it is no device any more.
-	m.remove(t, filepath.Join("sys/bus/pci/devices", before[3].PCIAddress))
+	m.remove(t, filepath.Join(pciDevices, before[3].PCIAddress))
 	w.until("7 healthy GPUs", allHealthy(7))
 }
 
@@ -174,6 +175,55 @@ func TestGPUIsStuck(t *testing.T) {
 	})
 	clock.advance(time.Hour)
 	w.until("8 healthy GPUs", allHealthy(8))
+}
+
+// A GPU that is broken from the start has no name to be reported under.
+func TestGPUCanNotBeOpened(t *testing.T) {
+	m := newMachine(t, dgxh200.New(), h100)
+	m.gpus[3].lost = true
+	c := m.config(t)
+	logged := &logbook{}
+	c.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	w := watch(t, newDriver(t, c))
+	w.until("the 7 others", allHealthy(7))
+	m.looked(t)
+	if n := logged.count("can not open it"); n != 1 {
+		t.Errorf("logged %d times that a GPU can not be opened, want 1", n)
+	}
+	m.change(func() { m.gpus[3].lost = false })
+	w.until("all 8", allHealthy(8))
+}
+
+// Watch ends also while NVML does not return, and does not shut it down then.
+func TestEndWhileStuck(t *testing.T) {
+	for _, what := range []string{"a GPU", "the start"} {
+		t.Run(what, func(t *testing.T) {
+			m := newMachine(t, dgxh200.New(), h100)
+			stuck := make(chan struct{})
+			defer close(stuck)
+			if what == "a GPU" {
+				m.gpus[5].stuck = stuck
+			} else {
+				m.server.InitFunc = func() nvml.Return { <-stuck; return nvml.SUCCESS }
+			}
+			c := m.config(t)
+			c.Patience = 10 * time.Millisecond
+			w := watch(t, newDriver(t, c))
+			w.first()
+			w.cancel()
+			select {
+			case err := <-w.ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("Watch does not end")
+			}
+			if n := len(m.server.Interface.ShutdownCalls()); n != 0 {
+				t.Errorf("NVML was shut down %d times while it was busy", n)
+			}
+		})
+	}
 }
 
 func TestDriverIsReplaced(t *testing.T) {
