@@ -38,25 +38,32 @@ func NewPodResources(socket string) *PodResources {
 	return &PodResources{socket: socket}
 }
 
-// List returns all containers of the node's Pods.
-func (p *PodResources) List(ctx context.Context) ([]ledger.Container, error) {
+// List returns all containers of the node's Pods. The kubelet makes its socket
+// anew when it starts, so the socket's identity names the run.
+func (p *PodResources) List(ctx context.Context) (containers []ledger.Container, run string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
 	conn, err := p.connection()
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	before, err := identify(p.socket)
+	if err != nil {
+		return nil, "", fmt.Errorf("look for the kubelet at %s: %w", p.socket, err)
 	}
 	response, err := podresourcesapi.NewPodResourcesListerClient(conn).List(ctx, &podresourcesapi.ListPodResourcesRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("list Pod resources at %s: %w", p.socket, err)
+		return nil, "", fmt.Errorf("list Pod resources at %s: %w", p.socket, err)
 	}
-	var containers []ledger.Container
+	if after, err := identify(p.socket); err != nil || after != before {
+		return nil, "", fmt.Errorf("list Pod resources at %s: the kubelet restarted meanwhile", p.socket)
+	}
 	for _, pod := range response.GetPodResources() {
 		for _, c := range pod.GetContainers() {
 			containers = append(containers, listedContainer(pod, c))
 		}
 	}
-	return containers, nil
+	return containers, fmt.Sprint(before), nil
 }
 
 func listedContainer(pod *podresourcesapi.PodResources, c *podresourcesapi.ContainerResources) ledger.Container {

@@ -13,6 +13,10 @@ type Evidence struct {
 	// Kubelet is what the kubelet lists, whole.
 	Kubelet []Container
 
+	// Run names this run of the kubelet: it changes when the kubelet restarts.
+	// Empty when it can not be told.
+	Run string
+
 	// Pods is what the API server says of Pods, by name. A Pod that is not in
 	// the map was not asked about, or there was no answer.
 	Pods map[PodName]PodState
@@ -33,16 +37,10 @@ type PodState struct {
 	Alive bool
 }
 
-// How long a hold may be missing from the kubelet's list before it counts.
-const (
-	// forgottenAfter is for a Pod that is listed without its device. One such
-	// answer may come from the very moment in which the Pod ends.
-	forgottenAfter = 2 * time.Second
-	// lostAfter is for a Pod that is not listed at all. The kubelet stops
-	// listing a Pod before the API server knows that it has ended, and lists
-	// nothing for a while after a start.
-	lostAfter = 30 * time.Second
-)
+// lostAfter is how long a Pod may be missing from the list of a restarted
+// kubelet, which lists nothing for a while after its start, before its hold is
+// taken for forgotten.
+const lostAfter = 30 * time.Second
 
 // Decide says who holds what after the evidence, given who did before. It is
 // a pure function.
@@ -90,6 +88,9 @@ func judge(hold Hold, listed list, evidence Evidence) (Hold, bool) {
 	if listed.containers[containerKey{hold.Holder.podName(), hold.Holder.Container, hold.Resource}] {
 		return hold, false // the container was given other devices instead
 	}
+	if hold.Run != "" && hold.Run == evidence.Run {
+		return hold, false // who listed it knows that it is over
+	}
 	state, answered := evidence.Pods[hold.Holder.podName()]
 	if answered {
 		if ended(hold, state) {
@@ -105,7 +106,7 @@ func judge(hold Hold, listed list, evidence Evidence) (Hold, bool) {
 	if evidence.NoAPI && !hold.podListed && missing >= lostAfter {
 		return hold, false
 	}
-	if missing >= lostAfter || hold.podListed && missing >= forgottenAfter {
+	if missing >= lostAfter || hold.podListed {
 		hold.Orphaned = true
 	}
 	return hold, true
@@ -177,6 +178,7 @@ func readList(before []Hold, evidence Evidence) list {
 					Resource:  resource,
 					Holder:    Holder{Namespace: container.Namespace, Pod: container.Pod, Container: container.Container},
 					Since:     evidence.Now,
+					Run:       evidence.Run,
 					podListed: true,
 				}
 				if listed.keys[hold.key()] {

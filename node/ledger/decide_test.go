@@ -34,6 +34,8 @@ func (h Hold) forgotten(since time.Duration) Hold {
 	return h
 }
 
+func (h Hold) by(run string) Hold { h.Run = run; return h }
+
 func (h Hold) orphaned() Hold { h.Orphaned = true; return h }
 
 func (h Hold) seen(at time.Time) Hold { h.Since = at; return h }
@@ -58,6 +60,7 @@ func TestDecide(t *testing.T) {
 		kubelet []Container
 		pods    map[PodName]PodState
 		noAPI   bool
+		run     string
 		want    []Hold
 		// asks are the Pods that must be looked up first.
 		asks []PodName
@@ -123,25 +126,46 @@ func TestDecide(t *testing.T) {
 			want:    []Hold{hold("0", "a", "u1")},
 		},
 
-		"the kubelet forgot: the first look may be the moment of the end": {
+		"the kubelet that listed it lists it no more: it is over": {
+			before:  []Hold{hold("0", "a", "u1").by("run-1"), hold("1", "b", "u2").by("run-1")},
+			kubelet: []Container{lists("a")},
+			run:     "run-1",
+			want:    []Hold{},
+		},
+		"the kubelet that listed it lists somebody else beside it": {
+			before:  []Hold{hold("0", "a", "u1").by("run-1")},
+			kubelet: []Container{lists("b", "1")},
+			pods:    map[PodName]PodState{pod("b"): alive("u2")},
+			run:     "run-1",
+			asks:    []PodName{pod("b")},
+			want:    []Hold{hold("1", "b", "u2").by("run-1").seen(now)},
+		},
+		"a restarted kubelet forgot: an orphan at once": {
+			before:  []Hold{hold("0", "a", "u1").by("run-1")},
+			kubelet: []Container{lists("a")},
+			pods:    map[PodName]PodState{pod("a"): alive("u1")},
+			run:     "run-2",
+			asks:    []PodName{pod("a")},
+			want:    []Hold{hold("0", "a", "u1").by("run-1").forgotten(0).orphaned()},
+		},
+		"a restarted kubelet remembers: it is that one's hold now": {
+			before:  []Hold{hold("0", "a", "u1").by("run-1")},
+			kubelet: []Container{lists("a", "0")},
+			run:     "run-2",
+			want:    []Hold{hold("0", "a", "u1").by("run-2")},
+		},
+		"a restarted kubelet lists nothing yet": {
+			before: []Hold{hold("0", "a", "u1").by("run-1")},
+			pods:   map[PodName]PodState{pod("a"): alive("u1")},
+			run:    "run-2",
+			asks:   []PodName{pod("a")},
+			want:   []Hold{hold("0", "a", "u1").by("run-1").missing(0)},
+		},
+		"a restarted kubelet forgot, and the API server is away: an orphan too": {
 			before:  []Hold{hold("0", "a", "u1")},
 			kubelet: []Container{lists("a")},
-			pods:    map[PodName]PodState{pod("a"): alive("u1")},
 			asks:    []PodName{pod("a")},
-			want:    []Hold{hold("0", "a", "u1").forgotten(0)},
-		},
-		"the kubelet forgot: the second look makes it an orphan": {
-			before:  []Hold{hold("0", "a", "u1").forgotten(forgottenAfter)},
-			kubelet: []Container{lists("a")},
-			pods:    map[PodName]PodState{pod("a"): alive("u1")},
-			asks:    []PodName{pod("a")},
-			want:    []Hold{hold("0", "a", "u1").forgotten(forgottenAfter).orphaned()},
-		},
-		"the kubelet forgot, and the API server is away: an orphan too": {
-			before:  []Hold{hold("0", "a", "u1").forgotten(forgottenAfter)},
-			kubelet: []Container{lists("a")},
-			asks:    []PodName{pod("a")},
-			want:    []Hold{hold("0", "a", "u1").forgotten(forgottenAfter).orphaned()},
+			want:    []Hold{hold("0", "a", "u1").forgotten(0).orphaned()},
 		},
 		"a living Pod that the kubelet does not list at all: an orphan after long": {
 			before: []Hold{hold("0", "a", "u1").missing(lostAfter), hold("1", "b", "u2").missing(lostAfter - 1)},
@@ -263,7 +287,7 @@ func TestDecide(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			evidence := Evidence{
-				Now: now, Kubelet: test.kubelet, NoAPI: test.noAPI,
+				Now: now, Kubelet: test.kubelet, NoAPI: test.noAPI, Run: test.run,
 				Ours: func(resource string) bool { return resource == gpu },
 			}
 			if diff := cmp.Diff(test.asks, Questions(test.before, evidence)); diff != "" {

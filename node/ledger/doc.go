@@ -2,18 +2,19 @@
 //
 // The device plugin protocol says when a device is given, but neither to whom
 // nor when it comes back. Both are learnt from the kubelet's PodResources API.
-// That is not enough on its own: when the kubelet's checkpoint is lost, the
-// kubelet forgets what running Pods hold and would give it to somebody else.
-// Holds are therefore sticky. One ends only when
+// That is not enough on its own: a kubelet that restarts without its checkpoint
+// has forgotten what running Pods hold and would give it to somebody else.
+// Holds are therefore sticky over a restart of the kubelet. One ends when
 //
-//   - the kubelet lists it no more, and the API server says that this very Pod
+//   - the run of the kubelet that listed it lists it no more; or
+//   - a later run does not list it, and the API server says that this very Pod
 //     (by uid, since names are used again) is deleted or has ended; or
 //   - the kubelet lists the device with another container; or
 //   - the kubelet lists the container with other devices.
 //
-// When the API server does not answer, the hold stays. A hold that the kubelet
-// goes on not listing although its Pod lives is orphaned: the device must not
-// be offered until the Pod has ended.
+// When the API server does not answer, the hold stays. A hold that a restarted
+// kubelet does not list although its Pod lives is orphaned: the device must
+// not be offered until the Pod has ended.
 //
 // Decide is all of that as a pure function; Ledger gathers what it needs and
 // keeps the outcome in a file, so that it also holds over a restart of the

@@ -36,6 +36,11 @@ type Hold struct {
 	// Since is when the hold was first seen.
 	Since time.Time `json:"since"`
 
+	// Run is the run of the kubelet that listed the hold last. That one is
+	// believed when it lists it no more; one that has restarted since may just
+	// have lost its memory.
+	Run string `json:"run,omitempty"`
+
 	// MissingSince is when the kubelet stopped listing the hold; zero while
 	// it does.
 	MissingSince time.Time `json:"-"`

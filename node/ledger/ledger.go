@@ -16,8 +16,8 @@ import (
 // Kubelet says who was given what.
 type Kubelet interface {
 	// List returns all containers of the node's Pods, those without devices
-	// too.
-	List(ctx context.Context) ([]Container, error)
+	// too, and a name for this run of the kubelet that no other run has.
+	List(ctx context.Context) (containers []Container, run string, err error)
 }
 
 // Pods is the API server's view of Pods.

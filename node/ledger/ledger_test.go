@@ -26,13 +26,15 @@ type world struct {
 	pods       map[PodName]PodState
 	apiErr     error
 	lists      int
+	// run is that of the kubelet; empty when it can not be told.
+	run string
 }
 
-func (w *world) List(context.Context) ([]Container, error) {
+func (w *world) List(context.Context) ([]Container, string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lists++
-	return w.containers, w.kubeletErr
+	return w.containers, w.run, w.kubeletErr
 }
 
 func (w *world) Pod(_ context.Context, namespace, name string) (string, bool, error) {

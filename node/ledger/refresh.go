@@ -15,13 +15,14 @@ func (l *Ledger) Refresh(ctx context.Context) error {
 	l.refreshing.Lock()
 	defer l.refreshing.Unlock()
 	before, started := l.Holds(), time.Now()
-	containers, err := l.config.Kubelet.List(ctx)
+	containers, run, err := l.config.Kubelet.List(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the kubelet who holds what: %w", err)
 	}
 	evidence := Evidence{
 		Now:     time.Now(),
 		Kubelet: containers,
+		Run:     run,
 		NoAPI:   l.config.Pods == nil,
 		Ours:    l.config.Ours,
 	}
@@ -83,7 +84,7 @@ func (l *Ledger) commit(before, after []Hold, started time.Time) {
 
 // sameForOthers says whether two holds look the same from outside.
 func sameForOthers(a, b Hold) bool {
-	return a.key() == b.key() && a.Holder.UID == b.Holder.UID && a.Orphaned == b.Orphaned && a.MissingSince.IsZero() == b.MissingSince.IsZero()
+	return a.key() == b.key() && a.Holder.UID == b.Holder.UID && a.Run == b.Run && a.Orphaned == b.Orphaned && a.MissingSince.IsZero() == b.MissingSince.IsZero()
 }
 
 func (l *Ledger) logChanges(before, after []Hold) {

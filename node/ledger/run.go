@@ -31,10 +31,10 @@ func (l *Ledger) Run(ctx context.Context) error {
 
 // rest waits until it is time to look again: after the pause, or a second
 // after the last look when somebody asked for one. Changes that others make
-// meanwhile are saved at once.
+// meanwhile are saved at once, and may make the pause shorter.
 func (l *Ledger) rest(ctx context.Context) bool {
+	looked := time.Now()
 	soonest := time.After(busyPause)
-	latest := time.After(l.pause())
 	var nudged <-chan struct{}
 	for {
 		changed := l.Changed()
@@ -47,7 +47,7 @@ func (l *Ledger) rest(ctx context.Context) bool {
 			soonest, nudged = nil, l.nudged
 		case <-nudged:
 			return true
-		case <-latest:
+		case <-time.After(time.Until(looked.Add(l.pause()))):
 			return true
 		}
 	}
