@@ -27,6 +27,9 @@ const (
 	registerPatience = 12 * time.Second
 	// stopPatience is how long calls under way may take to finish.
 	stopPatience = 2 * time.Second
+	// retirePause is how long a socket is served on after another has taken
+	// over, for a kubelet that is just about to make a call.
+	retirePause = time.Second
 )
 
 // endpoint is a plugin being served on one socket.
@@ -36,6 +39,7 @@ type endpoint struct {
 	identity identity
 	server   *grpc.Server
 	service  *service
+	calls    *counter
 	served   sync.WaitGroup
 }
 
@@ -60,9 +64,10 @@ func listen(folder string, p *plugin) (*endpoint, error) {
 		name:     name,
 		path:     path,
 		identity: identity,
-		server:   grpc.NewServer(),
-		service:  &service{plugin: p, closing: make(chan struct{}), streams: newStreams()},
+		service:  &service{plugin: p, closing: make(chan struct{}), streams: newCounter()},
+		calls:    newCounter(),
 	}
+	e.server = grpc.NewServer(grpc.UnaryInterceptor(e.count))
 	pluginapi.RegisterDevicePluginServer(e.server, e.service)
 	e.served.Go(func() {
 		// Serve returns when the server is stopped; what else could end it
@@ -72,14 +77,32 @@ func listen(folder string, p *plugin) (*endpoint, error) {
 	return e, nil
 }
 
-// stop ends the streams, lets calls under way finish for a moment, and removes
-// the socket.
+// count keeps the number of calls under way.
+func (e *endpoint) count(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	e.calls.add(1)
+	defer e.calls.add(-1)
+	return handle(ctx, request)
+}
+
+// stop lets calls under way finish for a moment, ends the streams and removes
+// the socket. The order matters: when its stream ends, the kubelet drops the
+// connection, and with it the calls on it.
 func (e *endpoint) stop() {
+	e.calls.wait(stopPatience)
 	close(e.service.closing)
 	impatient := time.AfterFunc(stopPatience, e.server.Stop)
 	e.server.GracefulStop()
 	impatient.Stop()
 	e.served.Wait()
+}
+
+// retire stops the endpoint after a moment, or when ctx ends.
+func (e *endpoint) retire(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(retirePause):
+	}
+	e.stop()
 }
 
 // intact says whether the socket is still where the kubelet looks for it.

@@ -158,8 +158,10 @@ type rig struct {
 	ledger    *ledger.Ledger
 	door      *Door
 	log       *syncBuffer
-	// stop ends the door and waits for its end.
-	stop func() error
+	// stop ends the agent and waits for its end.
+	stop func()
+	// ended has the error of the door once it has ended.
+	ended chan error
 }
 
 // newRig makes a node with the devices of the driver. The kubelet is not
@@ -209,22 +211,23 @@ func (r *rig) open(file, folder string, drivers ...*fakeDriver) {
 	r.door = New(Config{Folder: folder, Inventory: r.inventory, Ledger: r.ledger, Prefer: first, Logger: logger})
 
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 3)
-	for _, run := range []func(context.Context) error{r.inventory.Run, r.ledger.Run, r.door.Run} {
-		go func() { ended <- run(ctx) }()
-	}
-	r.stop = sync.OnceValue(func() error {
-		cancel()
-		var first error
-		for range 3 {
-			if err := <-ended; err != nil {
-				first = err
+	ended := make(chan error, 1)
+	var running sync.WaitGroup
+	running.Go(func() { ended <- r.door.Run(ctx) })
+	for _, run := range []func(context.Context) error{r.inventory.Run, r.ledger.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				r.tb.Error(err)
 			}
-		}
+		})
+	}
+	r.ended = ended
+	r.stop = func() {
+		cancel()
+		running.Wait()
 		_ = podResources.Close()
-		return first
-	})
-	r.tb.Cleanup(func() { _ = r.stop() })
+	}
+	r.tb.Cleanup(r.stop)
 }
 
 // ready waits until the kubelet has count healthy devices of the resource and

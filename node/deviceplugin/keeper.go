@@ -32,6 +32,7 @@ type keeper struct {
 
 	endpoint *endpoint
 	kubelet  identity
+	retiring sync.WaitGroup
 
 	mu sync.Mutex
 	// problem is what is in the way at the moment, for people; empty when the
@@ -45,6 +46,7 @@ func (k *keeper) run(ctx context.Context) {
 		if k.endpoint != nil {
 			k.endpoint.stop()
 		}
+		k.retiring.Wait()
 	}()
 	retry := shortestRetry
 	for ctx.Err() == nil {
@@ -131,8 +133,8 @@ func (k *keeper) serve(ctx context.Context) error {
 		fresh.stop()
 		return err
 	}
-	if k.endpoint != nil {
-		k.endpoint.stop()
+	if old := k.endpoint; old != nil {
+		k.retiring.Go(func() { old.retire(ctx) })
 	}
 	k.endpoint = fresh
 	k.registered()

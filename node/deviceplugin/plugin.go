@@ -62,8 +62,8 @@ type service struct {
 
 	// closing ends the streams when another socket has taken over.
 	closing chan struct{}
-	// streams reports the number of open streams at each change.
-	streams *streams
+	// streams counts the kubelet's open streams.
+	streams *counter
 }
 
 // GetDevicePluginOptions is asked by the kubelet while we register.
