@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/internal/strictyaml"
 )
 
 var pairForm = regexp.MustCompile(`^([0-9]{1,9})-([0-9]{1,9})$`)
@@ -25,7 +26,7 @@ type linkReader struct {
 // pair, or one number of lanes between all of some devices.
 func (r *reader) links(n *yaml.Node, devices int) []Link {
 	l := &linkReader{reader: r, devices: devices, byPair: map[[2]int]Link{}}
-	for i, item := range r.list(n, "links") {
+	for i, item := range r.List(n, "links") {
 		l.group(item, fmt.Sprintf("link group %d", i))
 	}
 	var links []Link
@@ -37,20 +38,20 @@ func (r *reader) links(n *yaml.Node, devices int) []Link {
 }
 
 func (l *linkReader) group(n *yaml.Node, what string) {
-	m := l.mapping(n, what, []string{"kind", "laneBandwidth"}, []string{"between", "lanes", "pairs"})
+	m := l.Mapping(n, what, []string{"kind", "laneBandwidth"}, []string{"between", "lanes", "pairs"})
 	if n.Kind != yaml.MappingNode {
 		return
 	}
 
-	kind := device.LinkKind(l.text(m, "kind"))
+	kind := device.LinkKind(l.TextAt(m, "kind"))
 	if kind != "" && kind != device.NVLink && kind != device.NVSwitch {
-		l.wrong(m.values["kind"], "%s: kind: %q is neither %s nor %s", what, kind, device.NVLink, device.NVSwitch)
+		l.Wrong(m.Values["kind"], "%s: kind: %q is neither %s nor %s", what, kind, device.NVLink, device.NVSwitch)
 	}
 	var lane rate
-	if text := l.text(m, "laneBandwidth"); text != "" {
+	if text := l.TextAt(m, "laneBandwidth"); text != "" {
 		var err error
 		if lane, err = parseRate(text); err != nil {
-			l.wrong(m.values["laneBandwidth"], "%s: laneBandwidth: %v", what, err)
+			l.Wrong(m.Values["laneBandwidth"], "%s: laneBandwidth: %v", what, err)
 		}
 	}
 	link := func(at *yaml.Node, a, b, lanes int) {
@@ -62,27 +63,27 @@ func (l *linkReader) group(n *yaml.Node, what string) {
 	}
 
 	switch {
-	case m.has("between") == m.has("pairs"):
-		l.wrong(n, "%s: it has either the key \"between\" or the key \"pairs\"", what)
-	case m.has("between"):
+	case m.Has("between") == m.Has("pairs"):
+		l.Wrong(n, "%s: it has either the key \"between\" or the key \"pairs\"", what)
+	case m.Has("between"):
 		l.joinAll(m, link)
-	case m.has("lanes"):
-		l.wrong(m.values["lanes"], "%s: lanes go with \"between\"; each of the pairs has its own number", what)
+	case m.Has("lanes"):
+		l.Wrong(m.Values["lanes"], "%s: lanes go with \"between\"; each of the pairs has its own number", what)
 	case kind == device.NVSwitch:
-		l.wrong(m.values["pairs"], "%s: a switch links all of its devices, so it has \"between\", not \"pairs\"", what)
+		l.Wrong(m.Values["pairs"], "%s: a switch links all of its devices, so it has \"between\", not \"pairs\"", what)
 	default:
 		l.joinPairs(m, link)
 	}
 }
 
 // joinAll links each of some devices with every other of them.
-func (l *linkReader) joinAll(m mapping, link func(at *yaml.Node, a, b, lanes int)) {
-	if !m.has("lanes") {
-		l.wrong(m.node, "%s: the key \"lanes\" is missing", m.what)
+func (l *linkReader) joinAll(m strictyaml.Mapping, link func(at *yaml.Node, a, b, lanes int)) {
+	if !m.Has("lanes") {
+		l.Wrong(m.Node, "%s: the key \"lanes\" is missing", m.What)
 		return
 	}
-	lanes := l.number(m.values["lanes"], m.what+": lanes", 1, maxLanes)
-	n := m.values["between"]
+	lanes := l.Number(m.Values["lanes"], m.What+": lanes", 1, maxLanes)
+	n := m.Values["between"]
 	var members []int
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Value == "all":
@@ -91,19 +92,19 @@ func (l *linkReader) joinAll(m mapping, link func(at *yaml.Node, a, b, lanes int
 		}
 	case n.Kind == yaml.SequenceNode:
 		for _, item := range n.Content {
-			before := len(l.mistakes)
-			number := l.number(item, m.what+": between", 0, maxCount)
-			if len(l.mistakes) > before {
+			before := l.Mistakes()
+			number := l.Number(item, m.What+": between", 0, maxCount)
+			if l.Mistakes() > before {
 				return
 			}
 			members = append(members, number)
 		}
 	default:
-		l.wrong(n, "%s: between: wanted all or a list of devices, found %s", m.what, describe(n))
+		l.Wrong(n, "%s: between: wanted all or a list of devices, found %s", m.What, strictyaml.Describe(n))
 		return
 	}
 	if len(members) < 2 {
-		l.wrong(n, "%s: between: it takes two devices to make a link", m.what)
+		l.Wrong(n, "%s: between: it takes two devices to make a link", m.What)
 	}
 	for i, a := range members {
 		for _, b := range members[i+1:] {
@@ -114,17 +115,17 @@ func (l *linkReader) joinAll(m mapping, link func(at *yaml.Node, a, b, lanes int
 
 // joinPairs links two devices for each key, such as "0-3", with as many lanes as
 // its value.
-func (l *linkReader) joinPairs(m mapping, link func(at *yaml.Node, a, b, lanes int)) {
-	what := m.what + ": pairs"
-	for key, value := range l.pairs(m.values["pairs"], what) {
+func (l *linkReader) joinPairs(m strictyaml.Mapping, link func(at *yaml.Node, a, b, lanes int)) {
+	what := m.What + ": pairs"
+	for key, value := range l.Pairs(m.Values["pairs"], what) {
 		ends := pairForm.FindStringSubmatch(key.Value)
 		if ends == nil {
-			l.wrong(key, "%s: %q is not two devices such as 0-3", what, key.Value)
+			l.Wrong(key, "%s: %q is not two devices such as 0-3", what, key.Value)
 			continue
 		}
 		a, _ := strconv.Atoi(ends[1])
 		b, _ := strconv.Atoi(ends[2])
-		link(key, a, b, l.number(value, what+": "+key.Value, 1, maxLanes))
+		link(key, a, b, l.Number(value, what+": "+key.Value, 1, maxLanes))
 	}
 }
 
@@ -133,11 +134,11 @@ func (l *linkReader) add(at *yaml.Node, what string, link Link) {
 	_, taken := l.byPair[pair]
 	switch {
 	case link.A == link.B:
-		l.wrong(at, "%s: device %d is linked to itself", what, link.A)
+		l.Wrong(at, "%s: device %d is linked to itself", what, link.A)
 	case link.B >= l.devices:
-		l.wrong(at, "%s: there is no device %d; they are numbered from 0 to %d", what, link.B, l.devices-1)
+		l.Wrong(at, "%s: there is no device %d; they are numbered from 0 to %d", what, link.B, l.devices-1)
 	case taken:
-		l.wrong(at, "%s: devices %d and %d are linked twice", what, link.A, link.B)
+		l.Wrong(at, "%s: devices %d and %d are linked twice", what, link.A, link.B)
 	default:
 		l.byPair[pair] = link
 	}

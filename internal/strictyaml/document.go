@@ -1,4 +1,4 @@
-package machines
+package strictyaml
 
 import (
 	"bytes"
@@ -10,13 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document returns the root of the only document in the file.
-func (r *reader) document(data []byte) *yaml.Node {
+// Document returns the root of the only document in a file that holds one of
+// something. It is nil when the file is empty, which is for the caller to
+// judge, and where it could not be read, which is noted.
+func (r *Reader) Document(data []byte, something string) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, another yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		r.wrong(&yaml.Node{Line: 1}, "the file is empty")
 		return nil
 	}
 	if err == nil {
@@ -26,10 +27,10 @@ func (r *reader) document(data []byte) *yaml.Node {
 	}
 	if err != nil {
 		line, message := syntaxError(err)
-		r.wrong(&yaml.Node{Line: line}, "not valid YAML: %s", message)
+		r.Wrong(&yaml.Node{Line: line}, "not valid YAML: %s", message)
 		return nil
 	}
-	r.wrong(&another, "a second document begins here; a file holds one machine")
+	r.Wrong(&another, "a second document begins here; a file holds one %s", something)
 	return nil
 }
 
