@@ -29,14 +29,14 @@ type listener struct {
 	set    nvml.EventSet
 	events chan<- event
 	stop   chan struct{}
-	done   chan struct{} // closed when the waiting has ended
+	done   chan struct{} // closed when the waiting has ended; nil before it starts
 
 	mu   sync.Mutex
 	gpus map[nvml.Device]string // UUIDs by handle
 }
 
-// listen starts to wait for events and to send them.
-func listen(lib nvml.Interface, events chan<- event) (*listener, nvml.Return) {
+// newListener makes a listener that does not wait yet.
+func newListener(lib nvml.Interface, events chan<- event) (*listener, nvml.Return) {
 	set, ret := lib.EventSetCreate()
 	if ret != nvml.SUCCESS {
 		return nil, ret
@@ -45,11 +45,18 @@ func listen(lib nvml.Interface, events chan<- event) (*listener, nvml.Return) {
 		set:    set,
 		events: events,
 		stop:   make(chan struct{}),
-		done:   make(chan struct{}),
 		gpus:   map[nvml.Device]string{},
 	}
-	go l.run()
 	return l, nvml.SUCCESS
+}
+
+// start begins to wait, unless it has begun. GPUs had better be added before:
+// NVML adds none in the middle of a wait.
+func (l *listener) start() {
+	if l.done == nil {
+		l.done = make(chan struct{})
+		go l.run()
+	}
 }
 
 // add asks for the events of a GPU, once.
@@ -116,6 +123,9 @@ func (l *listener) send(e event) bool {
 
 // failed reports whether the waiting has ended by itself.
 func (l *listener) failed() bool {
+	if l.done == nil {
+		return false
+	}
 	select {
 	case <-l.done:
 		return true
@@ -127,6 +137,9 @@ func (l *listener) failed() bool {
 // end stops the waiting, and reports whether it has ended in time.
 func (l *listener) end(patience time.Duration) bool {
 	close(l.stop)
+	if l.done == nil {
+		return true
+	}
 	select {
 	case <-l.done:
 		return true

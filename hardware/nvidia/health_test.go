@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -240,6 +241,11 @@ func TestFirstLook(t *testing.T) {
 	if n := len(m.gpus[3].RegisterEventsCalls()); n != 1 {
 		t.Errorf("events were asked for %d times", n)
 	}
+	m.change(func() {
+		if m.gpus[3].reads["late registrations"] > 0 {
+			t.Error("events were asked for in the middle of a wait, which NVML makes wait for its end")
+		}
+	})
 }
 
 // A driver without a judgement leaves an error standing, for every Watch,
@@ -309,6 +315,22 @@ func TestEventsAfterALoss(t *testing.T) {
 			t.Error("the old set was not freed")
 		}
 	})
+}
+
+// Without events, errors are found by looking, and the log says so once.
+func TestNoEvents(t *testing.T) {
+	m := newMachine(t, dgxb200.New(), b200)
+	m.server.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
+	c := m.config(t)
+	logged := &logbook{}
+	c.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	w := watch(t, newDriver(t, c))
+	w.until("8 healthy GPUs", allHealthy(8))
+	m.change(func() { m.gpus[3].recovery = nvml.GPU_RECOVERY_ACTION_NODE_REBOOT })
+	w.until("it as unhealthy", only(3, device.Unhealthy, "a restart of the node"))
+	if n := logged.count("gives no events"); n != 1 {
+		t.Errorf("logged %d times that there are no events, want 1", n)
+	}
 }
 
 func TestStormOfEvents(t *testing.T) {

@@ -118,6 +118,9 @@ func (m *machine) completeGPU(g *fakeGPU) {
 		if types&nvml.EventTypeXidCriticalError == 0 || set.(*fakeSet).freed {
 			return nvml.ERROR_INVALID_ARGUMENT
 		}
+		if len(set.(*fakeSet).WaitCalls()) > 0 {
+			g.reads["late registrations"]++
+		}
 		set.(*fakeSet).gpus[g.Device] = true
 		return nvml.SUCCESS
 	}

@@ -24,6 +24,7 @@ type session struct {
 	book         *factbook
 	events       chan event
 	listener     *listener // nil when there are no events to be had
+	deaf         bool      // which the log has said
 }
 
 // open starts NVML.
@@ -88,7 +89,7 @@ type sighting struct {
 
 // look lists the GPUs and asks each how it is.
 func (s *session) look() ([]sighting, error) {
-	s.listen()
+	s.prepareEvents()
 	var count int
 	var ret nvml.Return
 	if s.questions.ask(map[string]func(){"list": func() { count, ret = s.lib.DeviceGetCount() }})["list"] {
@@ -105,6 +106,9 @@ func (s *session) look() ([]sighting, error) {
 		calls[strconv.Itoa(i)] = func() { sightings[i] = s.lookAt(i, events) }
 	}
 	silent := s.questions.ask(calls)
+	if s.listener != nil {
+		s.listener.start()
+	}
 	// A call that is still out may write into sightings at any time.
 	answered := make([]sighting, count)
 	for i := range answered {
@@ -117,9 +121,9 @@ func (s *session) look() ([]sighting, error) {
 	return answered, nil
 }
 
-// listen sees to it that events are waited for. A set of events that failed is
-// replaced, but not while a call is out that may still use it.
-func (s *session) listen() {
+// prepareEvents sees to it that there is a set of events to add GPUs to. One
+// that failed is replaced, but not while a call is out that may still use it.
+func (s *session) prepareEvents() {
 	if s.listener != nil {
 		if !s.listener.failed() || s.questions.busy() {
 			return
@@ -127,7 +131,8 @@ func (s *session) listen() {
 		s.listener.set.Free()
 	}
 	var ret nvml.Return
-	if s.listener, ret = listen(s.lib, s.events); ret != nvml.SUCCESS {
+	if s.listener, ret = newListener(s.lib, s.events); ret != nvml.SUCCESS && !s.deaf {
+		s.deaf = true
 		s.logger.Warn("NVML gives no events; errors are noticed with the next look at a GPU", "error", ret)
 	}
 }
