@@ -90,11 +90,11 @@ test-cluster: ## Tests of the one-machine cluster's parts
 
 .PHONY: test-e2e
 test-e2e: build-kilter build-programs ## Tests on a real cluster with real kubelets
-	KILTER_BIN=$(BIN) go test -tags e2e -count=1 -timeout 20m ./test/e2e
+	KILTER_BIN=$(BIN) go test -tags e2e -count=1 -timeout 20m -v ./test/e2e
 
 .PHONY: bench
 bench: build ## Measure starting times, Allocate and the agent's footprint
-	KILTER_BIN=$(BIN) go test -tags e2e -count=1 -timeout 20m -run '^$$' -bench . ./test/e2e
+	KILTER_BIN=$(BIN) go test -tags e2e -count=1 -timeout 20m -v -run TestNumbers ./test/e2e -measure
 
 .PHONY: lint
 lint: ## golangci-lint, built from its module (not part of make test)

@@ -25,6 +25,9 @@ type DriverOptions struct {
 	Logger   *slog.Logger
 }
 
+// version is set when the program is built.
+var version = "unknown"
+
 // New returns the command with everything below it.
 func New(drivers Drivers) *cobra.Command {
 	root := &cobra.Command{
@@ -35,6 +38,7 @@ func New(drivers Drivers) *cobra.Command {
 On a machine without a cluster, start with:
 
   kilter up`,
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

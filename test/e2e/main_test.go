@@ -24,8 +24,11 @@ const gpu = "nvidia.com/gpu"
 // probeImage runs test/probe.
 const probeImage = "kilter.dev/probe:latest"
 
-// suite is the cluster under test.
-var suite *cluster
+// suite is the cluster under test, and upTook how long it took to be there.
+var (
+	suite  *cluster
+	upTook time.Duration
+)
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -63,7 +66,8 @@ func run(m *testing.M) (status int) {
 		fmt.Printf("kilter up: %v\n%s", err, out)
 		return 1
 	}
-	fmt.Printf("two nodes with devices after %.1f s\n", time.Since(began).Seconds())
+	upTook = time.Since(began)
+	fmt.Printf("two nodes with devices after %.1f s\n", upTook.Seconds())
 	if err := suite.prepare(); err != nil {
 		fmt.Println(err)
 		return 1
