@@ -203,13 +203,14 @@ func TestPreference(t *testing.T) {
 	r := newRig(t, newFakeDriver("nvidia", gpus(4)...))
 	r.Start()
 	r.ready(gpu, 4)
-	// gpu0 is held by a living Pod that the kubelet forgets: it takes gpu0
-	// for free.
+	// gpu0 is held by a living Pod that a new kubelet knows nothing of: it
+	// takes gpu0 for free.
 	_, id := r.admit("a", "u1")
 	if id != "gpu0" {
 		t.Fatalf("the first Pod was given %s", id)
 	}
 	r.Forget()
+	r.registered(4)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			response, err := r.Client(gpu).GetPreferredAllocation(t.Context(), &pluginapi.PreferredAllocationRequest{
@@ -284,8 +285,10 @@ func TestHeldDeviceIsNotGivenTwice(t *testing.T) {
 	r.ready(gpu, 2)
 	first, id := r.admit("a", "u1")
 
-	// The kubelet forgets, and would give the device to another Pod.
+	// A new kubelet knows nothing of that and would give the device to
+	// another Pod.
 	r.Forget()
+	r.registered(2)
 	second := kubelettest.Pod{Namespace: "default", Name: "b", UID: "u2", Containers: []string{"main"}}
 	_, _, err := r.Give(t.Context(), second, "main", gpu, id)
 	if err == nil || !strings.Contains(err.Error(), "default/a/main") || !strings.Contains(err.Error(), id) {

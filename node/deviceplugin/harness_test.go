@@ -239,6 +239,13 @@ func (r *rig) ready(resource string, count int) {
 	})
 }
 
+// registered waits until a new kubelet has been told of count devices, whether
+// offered or not.
+func (r *rig) registered(count int) {
+	r.tb.Helper()
+	r.Eventually("the door is registered again", func() bool { return r.Capacity(gpu) == count && len(r.door.Waiting()) == 0 })
+}
+
 func (r *rig) podNamed(name, uid string) kubelettest.Pod {
 	pod := kubelettest.Pod{Namespace: "default", Name: name, UID: uid, Containers: []string{"main"}}
 	r.api.Create(pod)

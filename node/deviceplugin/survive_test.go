@@ -112,10 +112,8 @@ func TestFolderIsWipedAndTheKubeletForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Kill()
 	r.Forget()
-	r.Start()
-	r.Eventually("the door is registered again", func() bool { return r.Capacity(gpu) == 3 && len(r.door.Waiting()) == 0 })
+	r.registered(3)
 
 	// The kubelet takes all three for free. Two Pods come at once.
 	second, third := r.podNamed("b", "u2"), r.podNamed("c", "u3")

@@ -108,17 +108,17 @@ func (l *Ledger) logChanges(before, after []Hold) {
 	}
 }
 
-// How long Claim waits for the news that a Pod has ended to reach the API
-// server, and how often it asks.
+// How long Claim waits, after a restart of the kubelet, for the news that a Pod
+// has ended to reach the API server, and how often it asks.
 const (
 	claimPatience = 2 * time.Second
 	claimPause    = 100 * time.Millisecond
 )
 
 // Claim returns the holds that stand in the way of giving the devices to
-// somebody new; none means that they are free. The kubelet frees the devices
-// of a Pod a moment before the API server hears that the Pod has ended, so a
-// hold is looked into for a short while before it counts.
+// somebody new; none means that they are free. A kubelet that has restarted may
+// free the devices of a Pod a moment before the API server hears that the Pod
+// has ended, so a hold is looked into for a short while before it counts.
 func (l *Ledger) Claim(ctx context.Context, ids []device.ID) []Hold {
 	if len(held(l.Holds(), ids)) == 0 {
 		return nil

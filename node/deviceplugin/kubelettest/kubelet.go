@@ -141,13 +141,15 @@ func (k *Kubelet) Restart() {
 	k.Start()
 }
 
-// Forget loses the checkpoint: the Pods run on, what they were given is not
-// known any more.
+// Forget restarts the kubelet without its checkpoint: the Pods run on, what
+// they were given is not known any more. A kubelet that runs does not forget.
 func (k *Kubelet) Forget() {
+	k.tb.Helper()
+	k.Kill()
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	clear(k.given)
-	k.announce()
+	k.mu.Unlock()
+	k.Start()
 }
 
 // Refuse makes the kubelet refuse registrations, until it is nil.
