@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -43,16 +44,19 @@ func passOn(name, short string) *cobra.Command {
 				return err
 			}
 			argv := append([]string{program, name}, args...)
-			env := os.Environ()
-			if name == "kubectl" {
-				env = append(env, "KUBECONFIG="+upKubeconfig())
-			}
-			return fmt.Errorf("run %s: %w", program, syscall.Exec(program, argv, env))
+			return fmt.Errorf("run %s: %w", program, syscall.Exec(program, argv, environment()))
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			return completeThere(name, args, toComplete)
 		},
 	}
+}
+
+// environment is this program's, with the cluster on this machine in place of
+// any other: that is the one these commands are about.
+func environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KUBECONFIG=") })
+	return append(env, "KUBECONFIG="+upKubeconfig())
 }
 
 // findClusterProgram looks beside this program, and then on the path.
@@ -80,12 +84,12 @@ func completeThere(name string, args []string, toComplete string) ([]string, cob
 		return nil, cobra.ShellCompDirectiveError
 	}
 	request := append([]string{"__complete", name}, append(args, toComplete)...)
+	if name == "kubectl" { // which completes for itself
+		request[0], request[1] = request[1], request[0]
+	}
 	var out bytes.Buffer
 	cmd := exec.Command(program, request...)
-	if name == "kubectl" {
-		cmd = exec.Command(program, append([]string{"kubectl", "__complete"}, append(args, toComplete)...)...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+upKubeconfig())
-	}
+	cmd.Env = environment()
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -16,6 +16,11 @@ func MakeBridge(name string, addresses []netip.Prefix) error {
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		attributes := netlink.NewLinkAttrs()
 		attributes.Name = name
+		// Left to itself, a bridge takes the lowest hardware address among its
+		// ports: it would change as Pods come and go, and Pods that remember
+		// the old one would no longer reach the machine.
+		ip := addresses[0].Addr().As4()
+		attributes.HardwareAddr = net.HardwareAddr{0x02, 'k', ip[0], ip[1], ip[2], ip[3]}
 		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attributes}); err != nil {
 			return fmt.Errorf("make the bridge %s: %w", name, err)
 		}

@@ -70,6 +70,9 @@ func TestBridgeComesAndGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if link, err := net.InterfaceByName(name); err != nil || link.HardwareAddr.String() != "02:6b:0a:fb:00:01" {
+		t.Errorf("its hardware address is %v (%v), and would change with its ports", link.HardwareAddr, err)
+	}
 	if used, err := SubnetInUse(subnet, ""); err != nil || !strings.Contains(used, name) {
 		t.Errorf("with the bridge: %q %v", used, err)
 	}
