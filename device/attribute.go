@@ -39,6 +39,12 @@ const (
 	AttributeComputeCapability = "computeCapability"
 	AttributeDriverVersion     = "driverVersion"
 	AttributeCUDAVersion       = "cudaVersion"
+
+	// What a device that was cut from another one has beside: the uuid of the
+	// whole, its profile, such as 1g.10gb, and its number there.
+	AttributeParentUUID = "parentUUID"
+	AttributeProfile    = "profile"
+	AttributeMIGIndex   = "migIndex"
 )
 
 // MarshalJSON writes the version as a plain string; the type is known from
