@@ -68,6 +68,19 @@ preflight: # What would make a build fail half-way, said at once
 packages: # What is needed of Debian beside the compilers
 	@./hack/install-packages
 
+.PHONY: bundle
+bundle: build ## Pack everything a machine without network needs into build/kilter.tar.xz
+	@mkdir -p build
+	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(BIN)/probe ./test/probe
+	@echo "packing build/kilter.tar.xz (a minute)"
+	@tar -c --exclude=bin/cni/loopback bin hack/prove-gpu hack/run-example examples/*.yaml | xz -T1 -9e > build/kilter.tar.xz
+	@ls -lh build/kilter.tar.xz | awk '{print "  " $$5}'
+
+.PHONY: prove-gpu
+prove-gpu: ## On a machine with an NVIDIA GPU: show that Pods get it, and write a report
+	@if [ ! -x bin/kilter ]; then tar -xJf build/kilter.tar.xz; fi
+	@./hack/prove-gpu bin build/proof.md
+
 ##@ Check
 
 .PHONY: test

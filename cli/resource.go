@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kilter-dev/kilter/kube"
 )
@@ -81,23 +82,45 @@ func patchCapacity(ctx context.Context, cluster *clusterFlags, node, name string
 	if err != nil {
 		return err
 	}
-	patch, err := capacityPatch(name, count)
+	fields := []string{"capacity", "allocatable"}
+	if count == nil {
+		// What is not there can not be removed.
+		if fields, err = fieldsWith(ctx, client, node, name); err != nil {
+			return err
+		}
+	}
+	patch, err := capacityPatch(fields, name, count)
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Nodes().Patch(ctx, node, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-	if count == nil && apierrors.IsInvalid(err) {
-		return fmt.Errorf("node %s has no resource %s", node, name)
-	}
-	if err != nil {
+	if _, err := client.CoreV1().Nodes().Patch(ctx, node, types.JSONPatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("write the status of node %s: %w", node, err)
 	}
 	return nil
 }
 
+// fieldsWith are the fields of the node's status that have the resource.
+func fieldsWith(ctx context.Context, client kubernetes.Interface, node, name string) ([]string, error) {
+	object, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the status of node %s: %w", node, err)
+	}
+	var fields []string
+	if _, ok := object.Status.Capacity[corev1.ResourceName(name)]; ok {
+		fields = append(fields, "capacity")
+	}
+	if _, ok := object.Status.Allocatable[corev1.ResourceName(name)]; ok {
+		fields = append(fields, "allocatable")
+	}
+	if fields == nil {
+		return nil, fmt.Errorf("node %s has no resource %s", node, name)
+	}
+	return fields, nil
+}
+
 // capacityPatch is a JSON patch. In its paths a slash within a name is written
 // ~1, and a tilde ~0.
-func capacityPatch(name string, count *uint64) ([]byte, error) {
+func capacityPatch(fields []string, name string, count *uint64) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -105,7 +128,7 @@ func capacityPatch(name string, count *uint64) ([]byte, error) {
 	}
 	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	var operations []operation
-	for _, field := range []string{"capacity", "allocatable"} {
+	for _, field := range fields {
 		path := "/status/" + field + "/" + escaped
 		if count == nil {
 			operations = append(operations, operation{Op: "remove", Path: path})

@@ -2,6 +2,7 @@ package onemachine
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,14 +44,18 @@ func preflight(c plan.Cluster) error {
 		return fmt.Errorf("the network %s is in use on this machine (%s): choose another with --subnet, such as --subnet 10.198.0.0/16", c.Spec.Subnet, used)
 	}
 	if holder := host.PortHolder(c.Addresses().API(), layout.APIPort); holder != "" {
-		return fmt.Errorf("port %d is in use on all addresses of this machine, by %s; the API server needs it at %s: stop that, or let it listen on its own address only", layout.APIPort, holder, c.Addresses().API())
+		return portInUse("the API server", c.Addresses().API(), layout.APIPort, holder)
 	}
 	for i, node := range c.Spec.Nodes {
 		if holder := host.PortHolder(c.Addresses().Node(i), layout.KubeletPort); holder != "" {
-			return fmt.Errorf("port %d is in use on all addresses of this machine, by %s; the kubelet of %s needs it at %s: stop that, or let it listen on its own address only", layout.KubeletPort, holder, node.Name, c.Addresses().Node(i))
+			return portInUse("the kubelet of "+node.Name, c.Addresses().Node(i), layout.KubeletPort, holder)
 		}
 	}
 	return nil
+}
+
+func portInUse(who string, address netip.Addr, port int, holder string) error {
+	return fmt.Errorf("%s needs port %d at %s, and %s listens there or at all addresses: stop that, or let it listen on an address of its own", who, port, address, holder)
 }
 
 func longestName(spec plan.Spec) string {

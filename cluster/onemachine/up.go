@@ -54,6 +54,9 @@ func Up(ctx context.Context, options UpOptions) error {
 	c := s.cluster(options.Files)
 	running := supervisorPID(options.Files.Lock()) != 0
 	if !running {
+		if err := endRemains(ctx, c); err != nil {
+			return err
+		}
 		if err := preflight(c); err != nil {
 			return err
 		}
@@ -177,6 +180,28 @@ func orDefault(value, fallback string) string {
 		return fallback
 	}
 	return value
+}
+
+// endRemains ends what a killed supervisor may have left: its processes die
+// with it, but not within the same instant. Containers and their shims stay.
+func endRemains(ctx context.Context, c plan.Cluster) error {
+	cgroups, err := host.FindCgroups()
+	if err != nil {
+		return err
+	}
+	return poll(ctx, func() (string, error) {
+		left := ""
+		for _, group := range c.Cgroups() {
+			for _, pid := range cgroups.Processes(group) {
+				program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+				if program == c.Program("kilter-cluster") || program == c.Program("containerd") {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					left = fmt.Sprintf("%s (pid %d) of the last supervisor does not end", program, pid)
+				}
+			}
+		}
+		return left, nil
+	})
 }
 
 // onlyOne keeps two commands from changing one cluster at once.

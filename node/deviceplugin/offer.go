@@ -19,7 +19,7 @@ type Offer struct {
 	Holds []ledger.Hold
 	// Offered says whether the kubelet may give it to somebody new, or has.
 	Offered bool
-	// Note says why it is not offered.
+	// Note says why it is not offered, or what is unusual about it.
 	Note string
 }
 
@@ -36,9 +36,12 @@ func Offers(devices []device.Device, holds []ledger.Hold) []Offer {
 		}
 		offer.Resource, offer.Note = resourceOf(d)
 		if offer.Note == "" {
-			offer.Note = reasonAgainst(d, offer.Holds)
+			offer.Note = reasonAgainst(d)
 		}
 		offer.Offered = offer.Note == ""
+		if offer.Offered {
+			offer.Note = remark(offer.Holds)
+		}
 		offers[i] = offer
 	}
 	return offers
@@ -54,12 +57,7 @@ func resourceOf(d device.Device) (name, note string) {
 
 // reasonAgainst says why a device can not be given to somebody new, or
 // nothing.
-func reasonAgainst(d device.Device, holds []ledger.Hold) string {
-	for _, hold := range holds {
-		if hold.Orphaned {
-			return orphanReason(hold)
-		}
-	}
+func reasonAgainst(d device.Device) string {
 	if d.Health.OK() {
 		return ""
 	}
@@ -73,6 +71,15 @@ func reasonAgainst(d device.Device, holds []ledger.Hold) string {
 	return reason
 }
 
-func orphanReason(hold ledger.Hold) string {
-	return fmt.Sprintf("it is kept for %s, which the kubelet has lost track of, until that Pod ends", hold.Holder)
+// remark tells of a hold that the kubelet has forgotten. The device is offered
+// all the same: the scheduler still counts what its Pod asked for, so taking
+// it out of the node's count would leave one more unused. The kubelet is kept
+// from it by the preference, and by Allocate in the end.
+func remark(holds []ledger.Hold) string {
+	for _, hold := range holds {
+		if hold.Orphaned {
+			return fmt.Sprintf("it is kept for %s, which the kubelet has lost track of, until that Pod ends", hold.Holder)
+		}
+	}
+	return ""
 }

@@ -14,7 +14,7 @@
 //
 // When the API server does not answer, the hold stays. A hold that a restarted
 // kubelet does not list although its Pod lives is orphaned: the device must
-// not be offered until the Pod has ended.
+// not be given to anybody else until the Pod has ended.
 //
 // Decide is all of that as a pure function; Ledger gathers what it needs and
 // keeps the outcome in a file, so that it also holds over a restart of the

@@ -45,7 +45,7 @@ type Hold struct {
 	// it does.
 	MissingSince time.Time `json:"-"`
 	// Orphaned holds are those that the kubelet has forgotten although the
-	// Pod lives. Their devices must not be offered.
+	// Pod lives. Their devices must not be given to anybody else.
 	Orphaned bool `json:"orphaned,omitempty"`
 
 	// verified says that the uid was looked up by this process. One that was

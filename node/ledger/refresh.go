@@ -99,7 +99,7 @@ func (l *Ledger) logChanges(before, after []Hold) {
 		case !known:
 			l.config.Logger.Info("device taken", "device", hold.Device, "holder", hold.Holder)
 		case hold.Orphaned && !previous.Orphaned:
-			l.config.Logger.Warn("the kubelet has forgotten who holds a device; it is kept for its Pod and not offered until the Pod ends",
+			l.config.Logger.Warn("the kubelet has forgotten who holds a device; it is given to nobody else until its Pod ends",
 				"device", hold.Device, "holder", hold.Holder)
 		}
 	}

@@ -137,8 +137,13 @@ func TestPluginFolderWipedAndKubeletRestarted(t *testing.T) {
 	survives(t, func(t *testing.T) {
 		wipePluginFolder(t)
 		killProcess(t, "kubelet-"+small)
-		// The device that the kubelet has forgotten is not offered.
-		waitAllocatable(t, small, smallCount-1, 30*time.Second)
+		waitAllocatable(t, small, smallCount, 30*time.Second)
+		eventually(t, 30*time.Second, func() string {
+			if out := kilter(t, "devices", "--node", small); !strings.Contains(out, "which the kubelet has lost track of") {
+				return "kilter devices does not tell:\n" + out
+			}
+			return ""
+		})
 	})
 }
 

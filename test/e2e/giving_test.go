@@ -196,7 +196,7 @@ func TestOddRequests(t *testing.T) {
 		"a fraction is refused":             {nil, list("1500m"), "must be an integer"},
 		"a request without limit":           {list("1"), nil, "Limit must be set for non overcommitable resources"},
 		"a request that is not the limit":   {list("1"), list("2"), "must be equal to nvidia.com/gpu limit"},
-		"a request that is above the limit": {list("2"), list("1"), "must be less than or equal to nvidia.com/gpu limit"},
+		"a request that is above the limit": {list("2"), list("1"), "must be equal to nvidia.com/gpu limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := submit("odd", c.requests, c.limits)

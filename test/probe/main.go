@@ -30,11 +30,12 @@ func main() {
 	stay := flag.Duration("for", 0, "how long to stay")
 	untilTold := flag.Bool("until-told", false, "stay until a signal comes")
 	listen := flag.Int("listen", 0, "port to answer on")
+	major := flag.Uint("major", sight.Major, "major number of self-made nodes; 195 is NVIDIA's")
 	flag.Parse()
 
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, os.Interrupt)
-	seen := look()
+	seen := look(uint32(*major))
 	if *listen != 0 {
 		answer(*listen)
 	}
@@ -68,7 +69,7 @@ func now() int64 {
 	return t.Nano()
 }
 
-func look() sight.Sight {
+func look(major uint32) sight.Sight {
 	seen := sight.Sight{BeginNanos: now(), Visible: os.Getenv("NVIDIA_VISIBLE_DEVICES"), Open: map[string]string{}, SelfMade: map[int]string{}}
 	nodes, _ := filepath.Glob("/dev/nvidia*")
 	for _, node := range nodes {
@@ -76,7 +77,7 @@ func look() sight.Sight {
 		seen.Open[node] = open(node)
 	}
 	for minor := range sight.Minors {
-		seen.SelfMade[minor] = makeAndOpen(minor)
+		seen.SelfMade[minor] = makeAndOpen(major, minor)
 	}
 	entries, err := os.ReadDir(sight.DriverFolder)
 	if err == nil {
@@ -98,10 +99,10 @@ func open(path string) string {
 	return name(err)
 }
 
-func makeAndOpen(minor int) string {
+func makeAndOpen(major uint32, minor int) string {
 	path := fmt.Sprintf("/self-made-%d", minor)
 	defer os.Remove(path)
-	if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(sight.Major, uint32(minor)))); err != nil {
+	if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(major, uint32(minor)))); err != nil {
 		return "mknod: " + name(err)
 	}
 	return open(path)
