@@ -16,15 +16,16 @@ type fileReader struct {
 	entries []entry // of sharing
 }
 
-// sections are the parts of the file that hold more than settings.
+// sections are the parts of the file that hold more than settings. Whether
+// they are acted on is the same for all in them, and so said of one.
 var sections = []struct {
 	key    string
-	status Status
+	status string // the key of a setting
 	read   func(f *fileReader, n *yaml.Node, place string)
 }{
-	{"resources", naming, (*fileReader).resources},
-	{"sharing.timeSlicing", sharing, func(f *fileReader, n *yaml.Node, place string) { f.sharing(n, place, TimeSlicing) }},
-	{"sharing.mps", sharing, func(f *fileReader, n *yaml.Node, place string) { f.sharing(n, place, MPS) }},
+	{"resources", "resources.gpus[].name", (*fileReader).resources},
+	{"sharing.timeSlicing", "sharing.timeSlicing.resources[].replicas", func(f *fileReader, n *yaml.Node, place string) { f.sharing(n, place, TimeSlicing) }},
+	{"sharing.mps", "sharing.mps.resources[].replicas", func(f *fileReader, n *yaml.Node, place string) { f.sharing(n, place, MPS) }},
 }
 
 func (r *reading) file(file File) {

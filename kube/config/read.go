@@ -149,23 +149,21 @@ func (r *reading) unheeded() []string {
 		if !set || s.Status == Acted || slices.Contains(s.like, strings.Join(said.value, ",")) {
 			continue
 		}
-		lines = append(lines, unheeded(said.where, s.Status, s.Note))
+		lines = append(lines, unheeded(said.where, s))
 	}
 	for _, section := range sections {
-		if said, set := r.said[section.key]; set && section.status != Acted {
-			lines = append(lines, unheeded(said.where, section.status, ""))
+		s, _ := settingAt(section.status)
+		if said, set := r.said[section.key]; set && s.Status != Acted {
+			lines = append(lines, unheeded(said.where, s))
 		}
 	}
 	return lines
 }
 
-func unheeded(where string, status Status, note string) string {
-	line := where + " is not acted on"
-	if status == Pending {
-		line = where + " is read, but not acted on yet"
+func unheeded(where string, s Setting) string {
+	line := where + " is not acted on: " + s.Note
+	if s.Status == Pending {
+		line = where + " is read, but not acted on yet: " + s.Until
 	}
-	if note != "" {
-		line += ": " + strings.ReplaceAll(note, "`", "")
-	}
-	return line
+	return strings.ReplaceAll(line, "`", "")
 }

@@ -227,6 +227,9 @@ func TestPath(t *testing.T) {
 // Everything that is set and not acted on is said once, and nothing else.
 func TestWarnings(t *testing.T) {
 	for _, s := range Settings() {
+		if s.Note == "" || s.Status == Pending && s.Until == "" {
+			t.Errorf("%s does not say what becomes of it", s.name())
+		}
 		if s.apply == nil || len(s.Env) == 0 {
 			continue
 		}
@@ -248,16 +251,13 @@ func TestWarnings(t *testing.T) {
 		if len(quiet) == 0 {
 			t.Errorf("%s takes none of the values that were tried", s.Env[0])
 		}
-		if s.Note == "" {
-			t.Errorf("%s has no note", s.name())
-		}
 	}
 
 	sharing := "version: v1\nsharing:\n  mps:\n    resources: [{name: gpu, devices: [0], replicas: 2}, {name: gpu, devices: [1], replicas: 2}]\n"
 	_, warnings := read(t, from(sharing))
 	var want []string
 	if s, _ := settingAt("sharing.mps.resources[].replicas"); s.Status == Pending {
-		want = []string{"config.yaml:3: sharing.mps is read, but not acted on yet"}
+		want = []string{"config.yaml:3: sharing.mps is read, but not acted on yet: " + s.Until}
 	}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Error(diff)

@@ -15,9 +15,10 @@ type Setting struct {
 	// Bool flags need no value.
 	Bool bool
 
-	// Status says whether Kilter acts on it, and Note, for people, how.
-	Status Status
-	Note   string
+	// Status says whether Kilter acts on it, and Note, for people, what that
+	// means, or why not. Until is what is so as long as it is pending.
+	Status      Status
+	Note, Until string
 
 	// shape is how a value is written.
 	shape shape

@@ -1,48 +1,54 @@
 package config
 
-// What the agent acts on today, by feature. The change that makes a feature
-// work turns it to Acted here, and go test -update writes that into
+// What the agent acts on today, by feature, and what is so until it does. The
+// change that makes a feature work turns it to Acted here, and
+// go test ./kube/config -run TestDocument -update writes that into
 // docs/from-nvidia-device-plugin.md.
 const (
-	fileReading   = Pending // the agent takes a file, NVIDIA's environment and flags
+	fileReading   = Pending
 	mig           = Pending
 	naming        = Pending
 	sharing       = Pending
-	placing       = Pending
 	roots         = Pending
 	cdi           = Pending
-	extras        = Pending // GDRCopy, GDS, MOFED
+	extras        = Pending
 	imex          = Pending
 	healthChecks  = Pending
 	kubeletSocket = Pending
 	labels        = Pending
-)
 
-const (
-	noCDI    = "CDI specifications are not written yet."
-	noExtras = "Nothing beside the GPU is given to a container yet."
-	noIMEX   = "IMEX channels are not given yet."
-	noLabels = "Node labels are not written yet."
-	noMPS    = "The MPS daemon is not run yet."
+	noFile          = "The agent takes no file yet."
+	noMIG           = "The agent runs the driver with `none`."
+	noNames         = "Devices have their usual names."
+	noSharing       = "Devices are offered whole."
+	noDriverRoot    = "The usual places of the host are searched."
+	noDevRoot       = "Device nodes are those in `/dev` of the host."
+	noList          = "A container is given device nodes, the driver's files, and `NVIDIA_VISIBLE_DEVICES` with UUIDs."
+	noCDI           = "CDI specifications are not written."
+	noExtras        = "A container is given nothing beside its GPU."
+	noIMEX          = "IMEX channels are not given."
+	noChecks        = "The agent runs the driver with the built-in list."
+	noKubeletSocket = "The agent's flag is `--device-plugin-folder`."
+	noLabels        = "Node labels are not written."
 )
 
 // settings is everything that NVIDIA's device plugin v0.20 can be told, and
 // what Kilter adds to it.
 var settings = []Setting{
 	{
-		Key: "version", apply: checkOneOf("v1"), Status: Acted,
+		Key: "version", apply: checkOneOf("v1"), like: []string{"v1"}, Status: fileReading, Until: noFile,
 		Note: "`v1`, or nothing. Every other version is refused.",
 	},
 	{
-		Flags: []string{"config-file"}, Env: []string{"CONFIG_FILE"}, Status: fileReading,
-		Note: "The agent does not take a file yet.",
+		Flags: []string{"config-file"}, Env: []string{"CONFIG_FILE"}, Status: fileReading, Until: noFile,
+		Note: "The configuration file.",
 	},
 
 	{
 		Key: "flags.migStrategy", Flags: []string{"mig-strategy"}, Env: []string{"MIG_STRATEGY"},
 		apply: choiceOf(func(c *Config) *MIGStrategy { return &c.MIGStrategy }, MIGNone, MIGSingle, MIGMixed),
-		like:  []string{string(MIGNone)}, Status: mig,
-		Note: "`none`, `single` or `mixed`. The driver knows all three; the agent runs it with `none`.",
+		like:  []string{string(MIGNone)}, Status: mig, Until: noMIG,
+		Note: "`none`, `single` or `mixed`.",
 	},
 	{
 		Key: "flags.failOnInitError", Flags: []string{"fail-on-init-error"}, Env: []string{"FAIL_ON_INIT_ERROR"},
@@ -51,29 +57,33 @@ var settings = []Setting{
 	},
 	{
 		Key: "flags.mpsRoot", Flags: []string{"mps-root"}, Env: []string{"MPS_ROOT"},
-		apply: pathOf(func(c *Config) *string { return &c.MPSRoot }), Status: sharing, Note: noMPS,
+		apply: pathOf(func(c *Config) *string { return &c.MPSRoot }), Status: sharing, Until: noSharing,
+		Note: "The folder of the host for the MPS daemon's files.",
 	},
 	{
 		Key: "flags.nvidiaDriverRoot", Flags: []string{"driver-root", "nvidia-driver-root"}, Env: []string{"NVIDIA_DRIVER_ROOT"},
-		apply: pathOf(func(c *Config) *string { return &c.DriverRoot }), like: []string{"/"}, Status: roots,
-		Note: "The driver's files are searched for in the usual places of the host.",
+		apply: pathOf(func(c *Config) *string { return &c.DriverRoot }), like: []string{"/"}, Status: roots, Until: noDriverRoot,
+		Note: "The folder of the host that holds the driver's files.",
 	},
 	{
 		Key: "flags.nvidiaDevRoot", Flags: []string{"dev-root", "nvidia-dev-root"}, Env: []string{"NVIDIA_DEV_ROOT"},
-		apply: pathOf(func(c *Config) *string { return &c.DevRoot }), like: []string{"/"}, Status: roots,
-		Note: "Device nodes are those in `/dev` of the host.",
+		apply: pathOf(func(c *Config) *string { return &c.DevRoot }), like: []string{"/"}, Status: roots, Until: noDevRoot,
+		Note: "The folder of the host that holds `dev`; that of the driver unless it is said.",
 	},
 	{
 		Key: "flags.gdrcopyEnabled", Flags: []string{"gdrcopy-enabled"}, Env: []string{"GDRCOPY_ENABLED"},
-		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.GDRCopy }), like: []string{"false"}, Status: extras, Note: noExtras,
+		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.GDRCopy }), like: []string{"false"}, Status: extras, Until: noExtras,
+		Note: "A container with a GPU is also given what GDRCopy needs.",
 	},
 	{
 		Key: "flags.gdsEnabled", Flags: []string{"gds-enabled"}, Env: []string{"GDS_ENABLED"},
-		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.GDS }), like: []string{"false"}, Status: extras, Note: noExtras,
+		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.GDS }), like: []string{"false"}, Status: extras, Until: noExtras,
+		Note: "A container with a GPU is also given what GPUDirect Storage needs.",
 	},
 	{
 		Key: "flags.mofedEnabled", Flags: []string{"mofed-enabled"}, Env: []string{"MOFED_ENABLED"},
-		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.MOFED }), like: []string{"false"}, Status: extras, Note: noExtras,
+		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.MOFED }), like: []string{"false"}, Status: extras, Until: noExtras,
+		Note: "A container with a GPU is also given what MOFED needs.",
 	},
 	{
 		Key: "flags.useNodeFeatureAPI", Flags: []string{"use-node-feature-api"}, Env: []string{"GFD_USE_NODE_FEATURE_API", "USE_NODE_FEATURE_API"},
@@ -92,22 +102,24 @@ var settings = []Setting{
 	},
 	{
 		Key: "flags.plugin.deviceListStrategy", Flags: []string{"device-list-strategy"}, Env: []string{"DEVICE_LIST_STRATEGY"},
-		shape: words, apply: deviceLists, Status: cdi,
-		Note: "`envvar`, `volume-mounts`, `cdi-annotations`, `cdi-cri`, one or several. Today a container is given device nodes, the driver's files and `NVIDIA_VISIBLE_DEVICES`, and no toolkit is needed.",
+		shape: words, apply: deviceLists, Status: cdi, Until: noList,
+		Note: "`envvar`, `volume-mounts`, `cdi-annotations`, `cdi-cri`: one or several.",
 	},
 	{
 		Key: "flags.plugin.deviceIDStrategy", Flags: []string{"device-id-strategy"}, Env: []string{"DEVICE_ID_STRATEGY"},
 		apply: choiceOf(func(c *Config) *DeviceID { return &c.DeviceID }, ByUUID, ByIndex),
-		like:  []string{string(ByUUID)}, Status: cdi,
-		Note: "`uuid` or `index`. Today always `uuid`.",
+		like:  []string{string(ByUUID)}, Status: cdi, Until: noList,
+		Note: "`uuid` or `index`.",
 	},
 	{
 		Key: "flags.plugin.cdiAnnotationPrefix", Flags: []string{"cdi-annotation-prefix"}, Env: []string{"CDI_ANNOTATION_PREFIX"},
-		apply: textOf(func(c *Config) *string { return &c.CDIAnnotationPrefix }), Status: cdi, Note: noCDI,
+		apply: textOf(func(c *Config) *string { return &c.CDIAnnotationPrefix }), Status: cdi, Until: noCDI,
+		Note: "The beginning of the keys of CDI annotations.",
 	},
 	{
 		Key: "flags.plugin.nvidiaCTKPath", Flags: []string{"nvidia-cdi-hook-path", "nvidia-ctk-path"}, Env: []string{"NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"},
-		apply: pathOf(func(c *Config) *string { return &c.CDIHookPath }), Status: cdi, Note: noCDI,
+		apply: pathOf(func(c *Config) *string { return &c.CDIHookPath }), Status: cdi, Until: noCDI,
+		Note: "The program that CDI hooks run.",
 	},
 	{
 		Key: "flags.plugin.containerDriverRoot", Flags: []string{"driver-root-ctr-path", "container-driver-root"}, Env: []string{"DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"},
@@ -117,18 +129,19 @@ var settings = []Setting{
 	{
 		Key: "flags.plugin.kubeletSocket", Flags: []string{"kubelet-socket"}, Env: []string{"KUBELET_SOCKET"},
 		apply: pathOf(func(c *Config) *string { return &c.KubeletSocket }),
-		like:  []string{"/var/lib/kubelet/device-plugins/kubelet.sock"}, Status: kubeletSocket,
-		Note: "The agent's flag is `--device-plugin-folder`.",
+		like:  []string{"/var/lib/kubelet/device-plugins/kubelet.sock"}, Status: kubeletSocket, Until: noKubeletSocket,
+		Note: "Where the kubelet takes registrations.",
 	},
 	{
 		Key: "flags.plugin.cdiFeatureFlags", Flags: []string{"cdi-feature-flags"}, Env: []string{"CDI_FEATURE_FLAGS"},
-		shape: words, apply: listOf(func(c *Config) *[]string { return &c.CDIFeatures }), Status: cdi, Note: noCDI,
+		shape: words, apply: listOf(func(c *Config) *[]string { return &c.CDIFeatures }), Status: cdi, Until: noCDI,
+		Note: "How CDI specifications are made, one or several.",
 	},
 	{
 		Key: "flags.plugin.sharedDevicesAllocationPolicy", Flags: []string{"shared-devices-allocation-policy"}, Env: []string{"SHARED_DEVICES_ALLOCATION_POLICY"},
 		apply:  choiceOf(func(c *Config) *AllocationPolicy { return &c.AllocationPolicy }, Distributed, Packed),
-		Status: placing,
-		Note:   "`distributed` or `packed`. Replicas are not offered yet.",
+		Status: sharing, Until: noSharing,
+		Note: "`distributed` gives replicas of the device with the fewest in use, `packed` of the one with the most.",
 	},
 
 	{
@@ -137,11 +150,13 @@ var settings = []Setting{
 	},
 	{
 		Key: "flags.gfd.noTimestamp", Flags: []string{"no-timestamp"}, Env: []string{"GFD_NO_TIMESTAMP"},
-		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.Labels.NoTimestamp }), Status: labels, Note: noLabels,
+		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.Labels.NoTimestamp }), like: []string{"false"}, Status: labels, Until: noLabels,
+		Note: "Leaves out the label that says when the others were made.",
 	},
 	{
 		Key: "flags.gfd.sleepInterval", Flags: []string{"sleep-interval"}, Env: []string{"GFD_SLEEP_INTERVAL"},
-		apply: checkDuration, Status: labels, Note: noLabels,
+		apply: checkDuration, Status: labels, Until: noLabels,
+		Note: "How often labels are made.",
 	},
 	{
 		Key: "flags.gfd.outputFile", Flags: []string{"output-file", "output"}, Env: []string{"GFD_OUTPUT_FILE"},
@@ -149,73 +164,76 @@ var settings = []Setting{
 	},
 	{
 		Key: "flags.gfd.machineTypeFile", Flags: []string{"machine-type-file"}, Env: []string{"GFD_MACHINE_TYPE_FILE"},
-		apply: pathOf(func(c *Config) *string { return &c.Labels.MachineTypeFile }), Status: labels, Note: noLabels,
+		apply: pathOf(func(c *Config) *string { return &c.Labels.MachineTypeFile }), Status: labels, Until: noLabels,
+		Note: "The file that says what machine the node is.",
 	},
 
 	{
-		Key: "resources.gpus[].pattern", shape: inner, Status: naming,
+		Key: "resources.gpus[].pattern", shape: inner, Status: naming, Until: noNames,
 		Note: "A GPU's model, with `*` for any text. The first entry that matches names the GPU. NVIDIA's plugin reads and ignores it.",
 	},
-	{Key: "resources.gpus[].name", shape: inner, Status: naming, Note: "The resource name; without a domain it is in `nvidia.com/`."},
-	{Key: "resources.mig[].pattern", shape: inner, Status: naming, Note: "The same for the profile of a MIG slice, such as `1g.10gb`."},
-	{Key: "resources.mig[].name", shape: inner, Status: naming, Note: "The same for a MIG slice."},
+	{Key: "resources.gpus[].name", shape: inner, Status: naming, Until: noNames, Note: "The resource name; without a domain it is in `nvidia.com/`."},
+	{Key: "resources.mig[].pattern", shape: inner, Status: naming, Until: noNames, Note: "The same for the profile of a MIG slice, such as `1g.10gb`."},
+	{Key: "resources.mig[].name", shape: inner, Status: naming, Until: noNames, Note: "The same for a MIG slice."},
 
 	{
-		Key: "sharing.timeSlicing.renameByDefault", shape: inner, Status: sharing,
+		Key: "sharing.timeSlicing.renameByDefault", shape: inner, Status: sharing, Until: noSharing,
 		Note: "`true`: shared devices are offered with `.shared` behind their name.",
 	},
 	{
-		Key: "sharing.timeSlicing.failRequestsGreaterThanOne", shape: inner, Status: sharing,
+		Key: "sharing.timeSlicing.failRequestsGreaterThanOne", shape: inner, Status: sharing, Until: noSharing,
 		Note: "`true`: a container that asks for more than one replica is refused. `false` unless it is said.",
 	},
-	{Key: "sharing.timeSlicing.resources[].name", shape: inner, Status: sharing, Note: "Which devices are shared, by their resource name."},
+	{Key: "sharing.timeSlicing.resources[].name", shape: inner, Status: sharing, Until: noSharing, Note: "Which devices are shared, by their resource name."},
 	{
-		Key: "sharing.timeSlicing.resources[].rename", shape: inner, Status: sharing,
+		Key: "sharing.timeSlicing.resources[].rename", shape: inner, Status: sharing, Until: noSharing,
 		Note: "The name that they are offered under. NVIDIA's plugin reads and ignores it.",
 	},
 	{
-		Key: "sharing.timeSlicing.resources[].devices", shape: inner, Status: sharing,
+		Key: "sharing.timeSlicing.resources[].devices", shape: inner, Status: sharing, Until: noSharing,
 		Note: "`all`, a number (the first so many), or a list of indices (`0`), MIG indices (`\"0:1\"`) and UUIDs. NVIDIA's plugin reads and ignores it.",
 	},
 	{
-		Key: "sharing.timeSlicing.resources[].replicas", shape: inner, Status: sharing,
+		Key: "sharing.timeSlicing.resources[].replicas", shape: inner, Status: sharing, Until: noSharing,
 		Note: "How many replicas each device has. With `1` it stays whole, which NVIDIA's plugin refuses.",
 	},
 
-	{Key: "sharing.mps.renameByDefault", shape: inner, Status: sharing, Note: "As for time-slicing."},
+	{Key: "sharing.mps.renameByDefault", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing."},
 	{
-		Key: "sharing.mps.failRequestsGreaterThanOne", shape: inner, Status: sharing,
+		Key: "sharing.mps.failRequestsGreaterThanOne", shape: inner, Status: sharing, Until: noSharing,
 		Note: "As for time-slicing, but `true` unless it is said.",
 	},
-	{Key: "sharing.mps.resources[].name", shape: inner, Status: sharing, Note: "As for time-slicing. GPUs only: MIG slices are refused."},
-	{Key: "sharing.mps.resources[].rename", shape: inner, Status: sharing, Note: "As for time-slicing."},
-	{Key: "sharing.mps.resources[].devices", shape: inner, Status: sharing, Note: "As for time-slicing."},
+	{Key: "sharing.mps.resources[].name", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing. GPUs only: MIG slices are refused."},
+	{Key: "sharing.mps.resources[].rename", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing."},
+	{Key: "sharing.mps.resources[].devices", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing."},
 	{
-		Key: "sharing.mps.resources[].replicas", shape: inner, Status: sharing,
+		Key: "sharing.mps.resources[].replicas", shape: inner, Status: sharing, Until: noSharing,
 		Note: "How many equal shares of memory and compute each device has, 48 at most.",
 	},
 	{
-		Key: "sharing.mps.resources[].shares[].percent", shape: inner, Status: sharing,
+		Key: "sharing.mps.resources[].shares[].percent", shape: inner, Status: sharing, Until: noSharing,
 		Note: "Kilter's own: `shares` instead of `replicas` cuts a device into shares of these sizes, in percent of its memory and compute.",
 	},
-	{Key: "sharing.mps.resources[].shares[].replicas", shape: inner, Status: sharing, Note: "Kilter's own: how many of this size, `1` unless it is said."},
-	{Key: "sharing.mps.resources[].shares[].rename", shape: inner, Status: sharing, Note: "Kilter's own: the name of this size."},
+	{Key: "sharing.mps.resources[].shares[].replicas", shape: inner, Status: sharing, Until: noSharing, Note: "Kilter's own: how many of this size, `1` unless it is said."},
+	{Key: "sharing.mps.resources[].shares[].rename", shape: inner, Status: sharing, Until: noSharing, Note: "Kilter's own: the name of this size."},
 
 	{
 		Key: "imex.channelIDs", Flags: []string{"imex-channel-ids"}, Env: []string{"IMEX_CHANNEL_IDS"},
-		shape: words, apply: imexChannels, like: []string{""}, Status: imex, Note: noIMEX,
+		shape: words, apply: imexChannels, like: []string{""}, Status: imex, Until: noIMEX,
+		Note: "`[]`, or `[0]`: every container with a GPU is given this channel.",
 	},
 	{
 		Key: "imex.required", Flags: []string{"imex-required"}, Env: []string{"IMEX_REQUIRED"},
-		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.IMEXRequired }), like: []string{"false"}, Status: imex, Note: noIMEX,
+		shape: truth, apply: boolOf(func(c *Config) *bool { return &c.IMEXRequired }), like: []string{"false"}, Status: imex, Until: noIMEX,
+		Note: "`true`: a node without the channel is in error.",
 	},
 
 	{
-		Env: []string{"DP_DISABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.DisableHealthChecks }), Status: healthChecks,
-		Note: "XIDs, `xids` or `all`. The driver knows the setting; the agent runs it with the built-in list of XIDs that do not count: 13, 31, 43, 45, 68, 109.",
+		Env: []string{"DP_DISABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.DisableHealthChecks }), Status: healthChecks, Until: noChecks,
+		Note: "XIDs, `xids` or `all`, which do not count, beside the built-in list: 13, 31, 43, 45, 68, 109.",
 	},
 	{
-		Env: []string{"DP_ENABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.EnableHealthChecks }), Status: healthChecks,
-		Note: "XIDs, `xids` or `all`, which count although they are disabled or built in.",
+		Env: []string{"DP_ENABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.EnableHealthChecks }), Status: healthChecks, Until: noChecks,
+		Note: "XIDs, `xids` or `all`, which count although they are disabled or on the built-in list.",
 	},
 }
