@@ -23,16 +23,15 @@ type File struct {
 	Data []byte
 }
 
+// The names of the setting that says which file to read.
+var pathFlags, pathEnv = []string{"config-file"}, []string{"CONFIG_FILE"}
+
 // Path is the configuration file that flags and environment point to, or
 // empty. Reading it is for the caller.
 func (s Sources) Path() string {
-	for _, setting := range settings {
-		if slices.Contains(setting.Flags, "config-file") {
-			for _, names := range []names{{s.Flags, setting.Flags, ""}, {s.Env, setting.Env, ""}} {
-				if _, value, set := names.first(); set {
-					return value
-				}
-			}
+	for _, n := range []names{{lookup: s.Flags, all: pathFlags}, {lookup: s.Env, all: pathEnv}} {
+		if _, value, set := n.first(); set {
+			return value
 		}
 	}
 	return ""

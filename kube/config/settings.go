@@ -40,7 +40,7 @@ var settings = []Setting{
 		Note: "`v1`, or nothing. Every other version is refused.",
 	},
 	{
-		Flags: []string{"config-file"}, Env: []string{"CONFIG_FILE"}, Status: fileReading, Until: noFile,
+		Flags: pathFlags, Env: pathEnv, Status: fileReading, Until: noFile,
 		Note: "The configuration file.",
 	},
 
