@@ -193,10 +193,15 @@ func endRemains(ctx context.Context, c plan.Cluster) error {
 		left := ""
 		for _, group := range c.Cgroups() {
 			for _, pid := range cgroups.Processes(group) {
-				program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-				if program == c.Program("kilter-cluster") || program == c.Program("containerd") {
+				program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+				switch {
+				case program == c.Program("kilter-cluster") || program == c.Program("containerd"):
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 					left = fmt.Sprintf("%s (pid %d) of the last supervisor does not end", program, pid)
+				case err != nil:
+					// Its memory is gone already, and its sockets go with its
+					// last thread; after that it is no longer in the cgroup.
+					left = fmt.Sprintf("process %d of the last supervisor does not end", pid)
 				}
 			}
 		}

@@ -139,8 +139,9 @@ func TestPluginFolderWipedAndKubeletRestarted(t *testing.T) {
 		killProcess(t, "kubelet-"+small)
 		waitAllocatable(t, small, smallCount, 30*time.Second)
 		eventually(t, 30*time.Second, func() string {
-			if out := kilter(t, "devices", "--node", small); !strings.Contains(out, "which the kubelet has lost track of") {
-				return "kilter devices does not tell:\n" + out
+			// A kubelet that has just started does not know the agent's Pod yet.
+			if out, err := suite.command("devices", "--node", small).CombinedOutput(); err != nil || !strings.Contains(string(out), "which the kubelet has lost track of") {
+				return fmt.Sprintf("kilter devices does not tell (%v):\n%s", err, out)
 			}
 			return ""
 		})
