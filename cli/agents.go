@@ -9,14 +9,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	utilexec "k8s.io/client-go/util/exec"
 
 	"github.com/kilter-dev/kilter/deploy"
+	"github.com/kilter-dev/kilter/kube"
 	"github.com/kilter-dev/kilter/node/local"
 )
 
@@ -24,7 +22,7 @@ import (
 // is run in their Pods, so who may ask is decided by the right to `exec` there.
 type agents struct {
 	config *rest.Config
-	client *kubernetes.Clientset
+	client *kube.Client
 }
 
 // at most so many agents are asked at once.
@@ -32,12 +30,12 @@ const askedAtOnce = 16
 
 // pods are the agents' running Pods, on one node or, when it is empty, on all.
 func (a agents) pods(ctx context.Context, node string) ([]corev1.Pod, error) {
-	list, err := a.client.CoreV1().Pods(deploy.Namespace).List(ctx, metav1.ListOptions{LabelSelector: deploy.AgentSelector})
+	pods, err := a.client.Pods(ctx, deploy.Namespace, deploy.AgentSelector)
 	if err != nil {
 		return nil, fmt.Errorf("look for Kilter's agents: %w", err)
 	}
 	var running []corev1.Pod
-	for _, pod := range list.Items {
+	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && (node == "" || pod.Spec.NodeName == node) {
 			running = append(running, pod)
 		}
@@ -89,12 +87,8 @@ func (a agents) reports(ctx context.Context, node string) ([]local.Report, []err
 
 // run runs kilter in an agent's Pod and returns what it prints.
 func (a agents) run(ctx context.Context, pod corev1.Pod, args ...string) ([]byte, error) {
-	request := a.client.CoreV1().RESTClient().Post().
-		Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{
-			Container: "agent", Command: append([]string{"/kilter"}, args...), Stdout: true, Stderr: true,
-		}, scheme.ParameterCodec)
-	executor, err := remotecommand.NewWebSocketExecutor(a.config, "GET", request.URL().String())
+	url := a.client.ExecURL(pod, "agent", append([]string{"/kilter"}, args...))
+	executor, err := remotecommand.NewWebSocketExecutor(a.config, "GET", url.String())
 	if err != nil {
 		return nil, err
 	}

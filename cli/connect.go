@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kilter-dev/kilter/kube"
 )
 
 // upKubeconfig is the kubeconfig of the cluster on this machine, in the data
@@ -30,7 +31,7 @@ func (f *clusterFlags) register(flags *pflag.FlagSet) {
 
 // connect finds the cluster: what the user names first, then the one on this
 // machine.
-func (f *clusterFlags) connect() (*rest.Config, *kubernetes.Clientset, error) {
+func (f *clusterFlags) connect() (*rest.Config, *kube.Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	switch {
 	case f.kubeconfig != "":
@@ -48,6 +49,6 @@ func (f *clusterFlags) connect() (*rest.Config, *kubernetes.Clientset, error) {
 		return nil, nil, fmt.Errorf("no cluster to ask: `kilter up` brings one up on this machine, and --kubeconfig names another (%w)", err)
 	}
 	config.QPS, config.Burst = 50, 100
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kube.NewClient(config)
 	return config, client, err
 }

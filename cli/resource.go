@@ -9,9 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kilter-dev/kilter/kube"
 )
@@ -93,17 +90,14 @@ func patchCapacity(ctx context.Context, cluster *clusterFlags, node, name string
 	if err != nil {
 		return err
 	}
-	if _, err := client.CoreV1().Nodes().Patch(ctx, node, types.JSONPatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("write the status of node %s: %w", node, err)
-	}
-	return nil
+	return client.PatchNodeStatus(ctx, node, patch)
 }
 
 // fieldsWith are the fields of the node's status that have the resource.
-func fieldsWith(ctx context.Context, client kubernetes.Interface, node, name string) ([]string, error) {
-	object, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+func fieldsWith(ctx context.Context, client *kube.Client, node, name string) ([]string, error) {
+	object, err := client.Node(ctx, node)
 	if err != nil {
-		return nil, fmt.Errorf("read the status of node %s: %w", node, err)
+		return nil, err
 	}
 	var fields []string
 	if _, ok := object.Status.Capacity[corev1.ResourceName(name)]; ok {

@@ -20,10 +20,12 @@ var ErrRefused = errors.New("the API server refused")
 // callTimeout bounds one call. The agent rather asks again later than hangs.
 const callTimeout = 5 * time.Second
 
-// Client makes the agent's calls to the API server. It needs the rights to
-// get its Node, get Pods and create Events.
+// Client makes Kilter's calls to the API server. It knows the core objects
+// only: a client for all of Kubernetes would cost every agent ten megabytes.
+// The agent needs the rights to get its Node, get Pods and create Events.
 type Client struct {
-	rest rest.Interface
+	rest       rest.Interface
+	parameters runtime.ParameterCodec
 }
 
 // NewClient returns a client for the API server that config describes. It
@@ -48,7 +50,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the Kubernetes client: %w", err)
 	}
-	return &Client{rest: client}, nil
+	return &Client{rest: client, parameters: runtime.NewParameterCodec(scheme)}, nil
 }
 
 // Node returns the node of the given name.
