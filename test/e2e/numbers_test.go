@@ -33,8 +33,8 @@ func TestNumbers(t *testing.T) {
 	rows := [][3]string{
 		{"kilter up, two nodes, to devices advertised", "≤ 25 s", fmt.Sprintf("%.1f s", upTook.Seconds())},
 	}
-	rows = append(rows, podStart(t)...)
 	rows = append(rows, allocateTimes(t))
+	rows = append(rows, podStart(t)...)
 	rows = append(rows, footprint(t)...)
 	fmt.Printf("\n%-52s %-12s %s\n", "", "target", "measured")
 	for _, row := range rows {
