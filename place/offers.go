@@ -102,7 +102,7 @@ func compareBids(a, b *bid) int {
 }
 
 func (b *bid) offer(r *Request) Offer {
-	o := Offer{Node: b.node.name, host: r.Host, version: b.node.version}
+	o := Offer{Node: b.node.name, Gain: b.gain, host: r.Host, version: b.node.version}
 	for _, t := range b.taken {
 		o.Parts = append(o.Parts, Part{r.Groups[t.group].Name, b.node.devices[t.device].ID, t.amount})
 	}

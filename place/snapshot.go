@@ -56,6 +56,10 @@ type Snapshot struct {
 type Offer struct {
 	Node  string `json:"node"`
 	Parts []Part `json:"parts,omitempty"`
+	// Gain is how the worth of the cluster changes with it; mostly it is a
+	// loss. Offers to different requests can be compared by it as long as
+	// nothing is learnt in between.
+	Gain float64 `json:"gain"`
 
 	host    Host
 	version uint64

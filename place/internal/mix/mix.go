@@ -83,7 +83,8 @@ type Mix struct {
 	counted    int // the classes that the weights are for
 	fit, lost  []float64
 	sequences  [][]int32
-	drawn      int // counts the drawings of sequences
+	drawn      int     // counts the drawings of sequences
+	scratch    []space // of pour
 }
 
 // demand is a class and what is known of it.
@@ -93,6 +94,7 @@ type demand struct {
 	hostMemory float64 // the mean
 	accepted   []bool  // by kind
 	devices    float64 // g_m
+	need       int64   // a device of smaller size will not do
 }
 
 // New makes an empty mix. accepts says whether a selector matches devices of
@@ -154,7 +156,7 @@ func (m *Mix) refresh() {
 	var total float64
 	for i := range m.classes {
 		total += m.classes[i].weight
-		m.classes[i].devices = m.deviceShare(&m.classes[i])
+		m.measure(&m.classes[i])
 	}
 	if m.due() || forgot {
 		m.draw(total)
@@ -206,27 +208,31 @@ func (m *Mix) forgetRarest() {
 	m.generation++
 }
 
-// deviceShare is how many devices one request of the class takes: parts of a
+// measure finds how many devices one request of the class takes: parts of a
 // device count by the larger of memory and compute, on an average device.
-func (m *Mix) deviceShare(d *demand) float64 {
+func (m *Mix) measure(d *demand) {
+	d.devices, d.need = float64(d.Devices), WholeCompute
 	if d.Each == (Amount{}) || d.Devices == 0 {
-		return float64(d.Devices)
+		return
 	}
 	compute := float64(d.Each.ComputeMilli) / WholeCompute
-	var sum, kinds float64
-	for kind, memory := range m.kinds {
-		if d.accepted[kind] {
-			part := compute
-			if memory > 0 {
-				part = max(part, float64(d.Each.MemoryBytes)/float64(memory))
-			}
-			sum, kinds = sum+min(1, part), kinds+1
+	least, sum, kinds := compute, 0.0, 0.0
+	for kind, capacity := range m.kinds {
+		if !d.accepted[kind] {
+			continue
 		}
+		part := compute
+		if capacity > 0 {
+			memory := float64(d.Each.MemoryBytes) / float64(capacity)
+			part, least = max(part, memory), min(least, memory)
+		}
+		sum, kinds = sum+min(1, part), kinds+1
 	}
 	if kinds == 0 {
-		return float64(d.Devices) * min(1, compute)
+		sum, kinds = compute, 1
 	}
-	return float64(d.Devices) * sum / kinds
+	d.devices *= sum / kinds
+	d.need = int64(least * WholeCompute)
 }
 
 // due reports whether the sequences are to be drawn anew: when the mix has

@@ -69,7 +69,8 @@ func TestMemoryOfDevicesCounts(t *testing.T) {
 	if fits, lost := m.weigh(row, &m.classes[0]); fits != 2 || lost != 250 {
 		t.Errorf("got %d and %v, want 2 and 250", fits, lost)
 	}
-	if got := m.deviceShare(&m.classes[0]); got != 30.0/80 {
+	m.measure(&m.classes[0])
+	if got := m.classes[0].devices; got != 30.0/80 {
 		t.Errorf("it takes %v of a device, want its memory's part", got)
 	}
 }

@@ -123,15 +123,16 @@ func (m *Mix) size(kind int, a Amount) int64 {
 	return a.ComputeMilli
 }
 
-// fits reports whether a device has room for one of the class.
-func (m *Mix) fits(d *demand, r *room) bool {
-	if !d.accepted[r.Kind] {
+// holds reports whether a device with that amount free has room for one of
+// the class.
+func (m *Mix) holds(d *demand, kind int, free Amount) bool {
+	if !d.accepted[kind] {
 		return false
 	}
 	if d.Each == (Amount{}) {
-		return r.Amount.ComputeMilli == WholeCompute && r.Amount.MemoryBytes == m.kinds[r.Kind]
+		return free.ComputeMilli == WholeCompute && free.MemoryBytes == m.kinds[kind]
 	}
-	return r.Amount.ComputeMilli >= d.Each.ComputeMilli && r.Amount.MemoryBytes >= d.Each.MemoryBytes
+	return free.ComputeMilli >= d.Each.ComputeMilli && free.MemoryBytes >= d.Each.MemoryBytes
 }
 
 // times is how often the class fits on a device that it fits on.
@@ -180,7 +181,7 @@ func (m *Mix) weigh(row *Row, d *demand) (fits int64, lost float64) {
 	for i := range row.rooms {
 		r := &row.rooms[i]
 		devices := int64(r.Devices)
-		if m.fits(d, r) {
+		if m.holds(d, r.Kind, r.Amount) {
 			all += times(d, r) * devices
 			enough += devices
 		} else {
