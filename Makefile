@@ -92,6 +92,7 @@ check: ## Formatting and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
 	@go vet ./...
 	@go vet -tags e2e ./test/...
+	@cd cluster && go vet $$(go list ./... | grep -v /cmd/)
 
 .PHONY: test-unit
 test-unit: ## Tests of the rooms, with the race detector

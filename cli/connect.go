@@ -45,8 +45,11 @@ func (f *clusterFlags) connect() (*rest.Config, *kube.Client, error) {
 		}
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, nil, errors.New("no cluster to ask: `kilter up` brings one up on this machine, and --kubeconfig names another")
+	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("no cluster to ask: `kilter up` brings one up on this machine, and --kubeconfig names another (%w)", err)
+		return nil, nil, fmt.Errorf("find the cluster: %w", err)
 	}
 	config.QPS, config.Burst = 50, 100
 	client, err := kube.NewClient(config)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kilter-dev/kilter/cluster/host"
 	"github.com/kilter-dev/kilter/cluster/layout"
@@ -25,7 +26,8 @@ import (
 // which the program calls itself.
 func New() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "kilter-cluster",
+		// People call it through kilter, and are told so in the help.
+		Use:           "kilter",
 		Short:         "A real Kubernetes on one machine; kilter calls it for `kilter up` and its kin",
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -48,6 +50,9 @@ func defaultData() string {
 
 // Run runs the command line and returns its exit status.
 func Run() int {
+	// The components of Kubernetes that are linked in bring flags of their
+	// own; they are not ours.
+	pflag.CommandLine = pflag.NewFlagSet("kilter", pflag.ContinueOnError)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := New().ExecuteContext(ctx); err != nil {
@@ -115,7 +120,18 @@ func down(files func() layout.Files) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
 			defer cancel()
-			return onemachine.Down(ctx, files(), keep, cmd.OutOrStdout())
+			there, err := onemachine.Down(ctx, files(), keep)
+			switch {
+			case err != nil:
+				return err
+			case !there:
+				fmt.Fprintln(cmd.OutOrStdout(), "No cluster is here.")
+			case keep:
+				fmt.Fprintln(cmd.OutOrStdout(), "The cluster is stopped; `kilter up` brings it back.")
+			default:
+				fmt.Fprintln(cmd.OutOrStdout(), "The cluster is gone, with everything that it had on this machine.")
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the data folder, so that the same cluster can be brought back")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -18,38 +17,36 @@ import (
 // Down takes the cluster away: its processes, mounts, cgroups, interfaces and
 // the folders it made outside its data folder. The data folder goes too,
 // unless keep is set: Up then brings the same cluster back. It needs nothing
-// of what it removes to be whole, so it also clears up after a crash.
-func Down(ctx context.Context, files layout.Files, keep bool, out io.Writer) error {
+// of what it removes to be whole, so it also clears up after a crash. It tells
+// whether there was a cluster.
+func Down(ctx context.Context, files layout.Files, keep bool) (there bool, err error) {
 	if err := requireRoot(); err != nil {
-		return err
+		return false, err
 	}
+	// When the file is damaged, what it says is lost; what the machine shows
+	// is not, and is taken away all the same.
 	s, err := readState(files)
 	if errors.Is(err, ErrNoCluster) {
-		fmt.Fprintln(out, "No cluster is here.")
-		return nil
-	}
-	if err != nil {
-		// Damaged: what it says is lost, and what the machine shows is not.
-		fmt.Fprintln(out, "warning:", err)
+		return false, nil
 	}
 	unlock, err := onlyOne(files)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer unlock()
 	if err := stopSupervisor(ctx, files); err != nil {
-		return err
+		return true, err
 	}
 	if err := giveBack(files, s); err != nil {
-		return err
+		return true, err
 	}
 	if keep {
-		return nil
+		return true, nil
 	}
 	if err := os.RemoveAll(files.Data); err != nil {
-		return fmt.Errorf("remove the data folder: %w", err)
+		return true, fmt.Errorf("remove the data folder: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // stopSupervisor asks the supervisor to stop its processes and waits for it.

@@ -50,6 +50,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.starts = make(chan func())
 	go startFromOneThread(s.starts)
 	defer close(s.starts)
+	var tidying sync.WaitGroup
+	tidying.Go(func() { s.keepLogsSmall(ctx) })
+	defer tidying.Wait()
 
 	stops := make([]chan struct{}, len(s.Specs))
 	stopped := make([]chan struct{}, len(s.Specs))

@@ -127,3 +127,30 @@ func TestEndsWhatDoesNotStop(t *testing.T) {
 		t.Errorf("process %d still runs", pid)
 	}
 }
+
+func TestLongLogIsPutAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for i, line := range []string{"short", "and now it is longer than it may be", "the end"} {
+		if _, err := log.WriteString(line); err != nil {
+			t.Fatal(err)
+		}
+		if err := putAside(path, 20); err != nil {
+			t.Fatal(err)
+		}
+		now, _ := os.ReadFile(path)
+		if want := []string{"short", "", "the end"}[i]; string(now) != want {
+			t.Errorf("after %q the log is %q", line, now)
+		}
+	}
+	if before, _ := os.ReadFile(path + ".1"); string(before) != "shortand now it is longer than it may be" {
+		t.Errorf("put aside was %q", before)
+	}
+	if err := putAside(path+"-missing", 20); err != nil {
+		t.Error(err)
+	}
+}
