@@ -76,10 +76,8 @@ func printDevices(out io.Writer, reports []local.Report) error {
 			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 				report.Node, d.Index, d.ID, d.Model, memory(d.Capacity.MemoryBytes), numa(d.NUMANode),
 				links(d.Device, report.Devices), d.Health.State, holders(d.Holders))
-			for _, remark := range []string{d.Health.Reason, d.Note} {
-				if remark != "" {
-					remarks = append(remarks, fmt.Sprintf("%s %d: %s", report.Node, d.Index, remark))
-				}
+			if remark := cmp.Or(d.Note, d.Health.Reason); remark != "" {
+				remarks = append(remarks, fmt.Sprintf("%s %d: %s", report.Node, d.Index, remark))
 			}
 		}
 		if len(report.Devices) == 0 {
