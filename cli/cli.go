@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kilter-dev/kilter/cli/benchtrace"
 	"github.com/kilter-dev/kilter/hardware"
 	"github.com/kilter-dev/kilter/machines"
 )
@@ -46,6 +47,7 @@ On a machine without a cluster, start with:
 		&cobra.Group{ID: "devices", Title: "Devices:"},
 		&cobra.Group{ID: "cluster", Title: "A cluster on this machine:"},
 		&cobra.Group{ID: "node", Title: "On a node:"},
+		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cluster := &clusterFlags{}
 	add := func(group string, commands ...*cobra.Command) {
@@ -57,5 +59,12 @@ On a machine without a cluster, start with:
 	add("devices", devicesCommand(cluster), simulateCommand(cluster), resourceCommand(cluster))
 	add("cluster", clusterCommands()...)
 	add("node", agentCommand(drivers))
+	add("measure", benchCommand())
 	return root
+}
+
+func benchCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "bench", Short: "Measure what Kilter claims"}
+	cmd.AddCommand(benchtrace.Command())
+	return cmd
 }

@@ -34,11 +34,6 @@ const (
 	attributePCIeRoot = "pcieRoot"
 	attributeMinor    = "minor"
 	attributeClique   = "fabricClique"
-
-	// Of slices only.
-	attributeProfile  = "profile"
-	attributeParent   = "parentUUID"
-	attributeMIGIndex = "migIndex"
 )
 
 // whole describes the GPU as one device.
@@ -64,9 +59,9 @@ func (g gpu) part(s slice, kind string) device.Device {
 	d.ID, d.Kind, d.Model = device.ID(s.uuid), kind, s.model
 	d.Capacity = device.Capacity{MemoryBytes: s.memoryBytes, Multiprocessors: s.multiprocessors}
 	d.Attributes[attributeUUID] = device.String(s.uuid)
-	d.Attributes[attributeProfile] = device.String(s.profile)
-	d.Attributes[attributeParent] = device.String(g.uuid)
-	d.Attributes[attributeMIGIndex] = device.Int(s.index)
+	d.Attributes[device.AttributeProfile] = device.String(s.profile)
+	d.Attributes[device.AttributeParentUUID] = device.String(g.uuid)
+	d.Attributes[device.AttributeMIGIndex] = device.Int(s.index)
 	return d
 }
 

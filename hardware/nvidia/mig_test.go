@@ -105,9 +105,9 @@ func TestSlice(t *testing.T) {
 		Capacity: device.Capacity{MemoryBytes: 72704 << 20, Multiprocessors: 48},
 		Attributes: map[string]device.Attribute{
 			attributeUUID:                     device.String("MIG-5-1-0"),
-			attributeParent:                   device.String(m.gpus[5].UUID),
-			attributeProfile:                  device.String("3g.71gb"),
-			attributeMIGIndex:                 device.Int(2),
+			device.AttributeParentUUID:        device.String(m.gpus[5].UUID),
+			device.AttributeProfile:           device.String("3g.71gb"),
+			device.AttributeMIGIndex:          device.Int(2),
 			attributeMinor:                    device.Int(5),
 			attributeBrand:                    device.String("Nvidia"),
 			attributePCIeRoot:                 device.String("pci0000:50"),
@@ -191,7 +191,7 @@ func TestEventReachesEverySlice(t *testing.T) {
 	m.raise(3, 94)
 	w.until("3 suspect slices", func(now []device.Device) bool {
 		for _, d := range now {
-			of3 := d.Attributes[attributeParent] == device.String(m.gpus[3].UUID)
+			of3 := d.Attributes[device.AttributeParentUUID] == device.String(m.gpus[3].UUID)
 			if of3 != (d.Health.State == device.Suspect) || of3 == d.Health.OK() {
 				return false
 			}

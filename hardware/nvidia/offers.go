@@ -83,7 +83,7 @@ func refuseUnequal(offers []offer) {
 	profiles := map[string]bool{}
 	for _, o := range offers {
 		profile := "whole GPUs"
-		if p, ok := o.device.Attributes[attributeProfile]; ok {
+		if p, ok := o.device.Attributes[device.AttributeProfile]; ok {
 			profile = p.String()
 		}
 		profiles[profile] = true
