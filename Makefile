@@ -112,7 +112,7 @@ bench: build ## Measure starting times, Allocate and the agent's footprint
 
 .PHONY: lint
 lint: ## golangci-lint, built from its module (not part of make test)
-	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0 run ./...
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.0 run ./...
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -94,7 +95,8 @@ func (a agents) run(ctx context.Context, pod corev1.Pod, args ...string) ([]byte
 	}
 	var stdout, stderr bytes.Buffer
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
-	if exit, ok := err.(utilexec.ExitError); ok && exit.Exited() {
+	var exit utilexec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
 		return nil, fmt.Errorf("%s", strings.TrimPrefix(strings.TrimSpace(stderr.String()), "error: "))
 	}
 	if err != nil {

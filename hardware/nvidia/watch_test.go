@@ -219,7 +219,7 @@ func TestEndWhileStuck(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("Watch does not end")
 			}
-			if n := len(m.server.Interface.ShutdownCalls()); n != 0 {
+			if n := len(m.server.ShutdownCalls()); n != 0 {
 				t.Errorf("NVML was shut down %d times while it was busy", n)
 			}
 		})
