@@ -40,12 +40,16 @@ func agentCommand(drivers Drivers) *cobra.Command {
 		Long: `Run the agent that offers this node's devices to the kubelet.
 
 deploy/kilter.yaml runs it on every node of a cluster; by hand it is run as
-root beside a kubelet.`,
+root beside a kubelet.
+
+The configuration file, environment variables and flags of NVIDIA's device
+plugin are taken as they are: docs/from-nvidia-device-plugin.md.`,
 		Example: `  kilter agent --node $(hostname)
-  kilter agent --node $(hostname) --simulate h100x8`,
+  kilter agent --node $(hostname) --simulate h100x8
+  kilter agent --node $(hostname) --config-file config.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), f, drivers)
+			return runAgent(cmd.Context(), f, settings{cmd.Flags(), os.LookupEnv}, drivers)
 		},
 	}
 	flags := cmd.Flags()
@@ -58,6 +62,7 @@ root beside a kubelet.`,
 	flags.StringVar(&f.config.PodResourcesSocket, "pod-resources-socket", node.DefaultPodResourcesSocket, "the kubelet's socket that says who holds what")
 	flags.StringVar(&f.config.StateFolder, "state-folder", node.DefaultStateFolder, "what must outlive a restart")
 	flags.StringVar(&f.config.LocalSocket, "socket", node.DefaultLocalSocket, "socket for kilter devices --local")
+	settings{flags: flags}.register()
 	cmd.AddCommand(agentReady())
 	return cmd
 }
@@ -81,7 +86,7 @@ func agentReady() *cobra.Command {
 	return cmd
 }
 
-func runAgent(ctx context.Context, f *agentFlags, drivers Drivers) error {
+func runAgent(ctx context.Context, f *agentFlags, said settings, drivers Drivers) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
 		return fmt.Errorf("--log-level: %w", err)
@@ -94,6 +99,10 @@ func runAgent(ctx context.Context, f *agentFlags, drivers Drivers) error {
 		}
 		f.node = strings.ToLower(name)
 	}
+	configuration, err := f.configure(said, logger)
+	if err != nil {
+		return err
+	}
 	client, err := f.kubernetes()
 	if err != nil {
 		return err
@@ -103,7 +112,7 @@ func runAgent(ctx context.Context, f *agentFlags, drivers Drivers) error {
 	if client != nil {
 		config.Kubernetes = client
 	}
-	if config.Drivers, err = f.drivers(ctx, client, drivers, logger); err != nil {
+	if config.Drivers, err = f.drivers(ctx, client, drivers, driverOptions(configuration), logger); err != nil {
 		return err
 	}
 	return node.New(config).Run(ctx)
@@ -126,7 +135,7 @@ func (f *agentFlags) kubernetes() (*kube.Client, error) {
 }
 
 // drivers are those of real hardware, or the one that simulates.
-func (f *agentFlags) drivers(ctx context.Context, client *kube.Client, known Drivers, logger *slog.Logger) ([]hardware.Driver, error) {
+func (f *agentFlags) drivers(ctx context.Context, client *kube.Client, known Drivers, options DriverOptions, logger *slog.Logger) ([]hardware.Driver, error) {
 	if f.simulate != "" {
 		machine, err := f.machine(ctx, client)
 		if err != nil {
@@ -137,7 +146,8 @@ func (f *agentFlags) drivers(ctx context.Context, client *kube.Client, known Dri
 	}
 	var drivers []hardware.Driver
 	for _, name := range slices.Sorted(maps.Keys(known.Real)) {
-		driver, err := known.Real[name](DriverOptions{HostRoot: f.hostRoot, Logger: logger.With("driver", name)})
+		options.HostRoot, options.Logger = f.hostRoot, logger.With("driver", name)
+		driver, err := known.Real[name](options)
 		if err != nil {
 			return nil, fmt.Errorf("set up the driver %s: %w", name, err)
 		}

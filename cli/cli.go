@@ -23,7 +23,17 @@ type Drivers struct {
 type DriverOptions struct {
 	// HostRoot is where the host's file system is seen.
 	HostRoot string
-	Logger   *slog.Logger
+
+	// MIGStrategy says how the slices of partitioned GPUs are offered.
+	MIGStrategy string
+	// DriverRoot and DevRoot are the folders of the host that hold the
+	// driver's files and dev; empty for the usual ones.
+	DriverRoot, DevRoot string
+	// DisableHealthChecks and EnableHealthChecks list errors that do not
+	// count against a device, and that do all the same.
+	DisableHealthChecks, EnableHealthChecks string
+
+	Logger *slog.Logger
 }
 
 // version is set when the program is built.

@@ -17,6 +17,7 @@ import (
 	"github.com/kilter-dev/kilter/node/inventory"
 	"github.com/kilter-dev/kilter/node/ledger"
 	"github.com/kilter-dev/kilter/node/local"
+	"github.com/kilter-dev/kilter/node/terms"
 )
 
 // bootIDFile changes its content when the machine starts.
@@ -36,6 +37,10 @@ func New(config Config) *Agent {
 // an error when it can not go on; starting it again is then the way forward.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.config.check(); err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	offering, err := a.terms()
+	if err != nil {
 		return fmt.Errorf("start the agent: %w", err)
 	}
 	if err := os.MkdirAll(a.config.StateFolder, 0o700); err != nil {
@@ -71,6 +76,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		Inventory: devices,
 		Ledger:    book,
 		Prefer:    a.config.Prefer,
+		Terms:     offering,
 		Logger:    a.config.Logger,
 	})
 	desk := &desk{node: a.config.Node, inventory: devices, ledger: book, door: door}
@@ -82,6 +88,13 @@ func (a *Agent) Run(ctx context.Context) error {
 		teller.record = recorder.Record
 		group.Go(func() error { return recorder.Run(ctx) })
 	}
+	if a.config.Reread != nil {
+		again := &rereader{
+			read: a.config.Reread, pause: rereadPause, terms: offering, inventory: devices, ledger: book,
+			logger: a.config.Logger, started: *a.config.Offering, used: *a.config.Offering,
+		}
+		group.Go(func() error { return again.run(ctx) })
+	}
 	for _, run := range []func(context.Context) error{
 		devices.Run,
 		book.Run,
@@ -92,4 +105,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		group.Go(func() error { return run(ctx) })
 	}
 	return group.Wait()
+}
+
+// terms are those of the configuration; nil when there is none.
+func (a *Agent) terms() (*terms.Terms, error) {
+	if a.config.Offering == nil {
+		return nil, nil
+	}
+	return terms.New(*a.config.Offering, a.config.Logger)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/hardware"
 	"github.com/kilter-dev/kilter/kube"
+	"github.com/kilter-dev/kilter/kube/config"
 	"github.com/kilter-dev/kilter/node/local"
 )
 
@@ -32,6 +33,14 @@ type Config struct {
 	// Prefer chooses count of the available devices, those in must included,
 	// so that they work well together.
 	Prefer func(devices []device.Device, available, must []device.ID, count int) ([]device.ID, error)
+
+	// Offering says what devices are offered as: under which name, and whole
+	// or shared. When nil, each is offered whole under its own name.
+	Offering *config.Config
+
+	// Reread reads Offering anew, with warnings for people. It is called every
+	// few seconds; nil when Offering can not change.
+	Reread func() (c config.Config, warnings []string, err error)
 
 	// Kubernetes is the API server. It may be nil: events are then only
 	// logged, and a Pod is taken to have ended when the kubelet has not
@@ -90,6 +99,9 @@ func (c Config) check() error {
 		return errors.New("the name of the node is missing")
 	case c.Prefer == nil:
 		return errors.New("there is nothing that chooses devices")
+	}
+	if c.Reread != nil && c.Offering == nil {
+		return errors.New("there is no configuration that could be read again")
 	}
 	names := make(map[string]bool)
 	for _, driver := range c.Drivers {

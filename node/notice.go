@@ -27,13 +27,13 @@ func notices(told map[noticeKey]bool, snapshot inventory.Snapshot, holds []ledge
 	var events []kube.PodEvent
 	next := make(map[noticeKey]bool)
 	for _, hold := range holds {
-		key := noticeKey{hold.Device, hold.Holder.Namespace, hold.Holder.Pod, hold.Holder.UID}
+		key := noticeKey{hold.Of(), hold.Holder.Namespace, hold.Holder.Pod, hold.Holder.UID}
 		if next[key] {
-			continue // another container of the Pod
+			continue // another container of the Pod, or another replica
 		}
-		d, present := snapshot.Device(hold.Device)
+		d, present := snapshot.Device(hold.Of())
 		if !present {
-			d = remembered[hold.Device]
+			d = remembered[hold.Of()]
 		}
 		event := kube.PodEvent{
 			Namespace: hold.Holder.Namespace, Pod: hold.Holder.Pod, UID: hold.Holder.UID,
@@ -83,7 +83,7 @@ func sickness(d device.Device, present, complete bool) (reason string, sick bool
 // describe is "nvidia.com/gpu 3 (NVIDIA H100 80GB HBM3, GPU-…)".
 func describe(hold ledger.Hold, d device.Device) string {
 	if d.ID == "" {
-		return fmt.Sprintf("%s %s", hold.Resource, hold.Device)
+		return fmt.Sprintf("%s %s", hold.Resource, hold.Of())
 	}
 	return fmt.Sprintf("%s %d (%s, %s)", hold.Resource, d.Index, d.Model, d.ID)
 }

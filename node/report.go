@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/kilter-dev/kilter/device"
@@ -26,7 +27,7 @@ func (d *desk) Report(ctx context.Context) (local.Report, error) {
 	// the ledger has logged it.
 	_ = d.ledger.Refresh(ctx)
 	report := local.Report{Node: d.node, Devices: []local.Device{}}
-	for _, offer := range deviceplugin.Offers(d.inventory.Snapshot().Devices, d.ledger.Holds()) {
+	for _, offer := range d.door.Offers() {
 		report.Devices = append(report.Devices, reported(offer))
 	}
 	return report, nil
@@ -40,15 +41,25 @@ func reported(offer deviceplugin.Offer) local.Device {
 		Offered:  offer.Offered,
 		Note:     offer.Note,
 	}
+	if offer.Shared {
+		reported.Replicas = len(offer.IDs)
+	}
 	var keepers []string
 	for _, hold := range offer.Holds {
-		reported.Holders = append(reported.Holders, local.Holder(hold.Holder))
-		if !hold.Orphaned {
-			keepers = append(keepers, hold.Holder.String())
+		if holder := local.Holder(hold.Holder); !slices.Contains(reported.Holders, holder) {
+			// A container may have several replicas of it.
+			reported.Holders = append(reported.Holders, holder)
+		}
+		if keeper := hold.Holder.String(); !hold.Orphaned && !slices.Contains(keepers, keeper) {
+			keepers = append(keepers, keeper)
 		}
 	}
 	if !offer.Offered && len(keepers) > 0 {
-		reported.Note += "; " + strings.Join(keepers, " and ") + " keeps it"
+		verb := " keeps it"
+		if len(keepers) > 1 {
+			verb = " keep it"
+		}
+		reported.Note += "; " + strings.Join(keepers, " and ") + verb
 	}
 	return reported
 }
@@ -60,7 +71,7 @@ func (d *desk) Health() local.Health {
 	if !snapshot.Complete {
 		waiting = append(waiting, "not all hardware drivers have reported yet")
 	}
-	for _, offer := range deviceplugin.Offers(snapshot.Devices, nil) {
+	for _, offer := range d.door.Offers() {
 		if offer.Resource != "" && !d.door.Serves(offer.Resource) {
 			waiting = append(waiting, offer.Resource+": it is new and being registered")
 			break

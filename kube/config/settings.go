@@ -5,49 +5,44 @@ package config
 // go test ./kube/config -run TestDocument -update writes that into
 // docs/from-nvidia-device-plugin.md.
 const (
-	fileReading   = Pending
-	mig           = Pending
-	naming        = Pending
-	sharing       = Pending
-	roots         = Pending
+	fileReading   = Acted
+	mig           = Acted
+	naming        = Acted
+	timeSlicing   = Acted
+	mps           = Pending
+	roots         = Acted
 	cdi           = Pending
 	extras        = Pending
 	imex          = Pending
-	healthChecks  = Pending
-	kubeletSocket = Pending
+	healthChecks  = Acted
+	kubeletSocket = Acted
 	labels        = Pending
 
-	noFile          = "The agent takes no file yet."
-	noMIG           = "The agent runs the driver with `none`."
-	noNames         = "Devices have their usual names."
-	noSharing       = "Devices are offered whole."
-	noDriverRoot    = "The usual places of the host are searched."
-	noDevRoot       = "Device nodes are those in `/dev` of the host."
-	noList          = "A container is given device nodes, the driver's files, and `NVIDIA_VISIBLE_DEVICES` with UUIDs."
-	noCDI           = "CDI specifications are not written."
-	noExtras        = "A container is given nothing beside its GPU."
-	noIMEX          = "IMEX channels are not given."
-	noChecks        = "The agent runs the driver with the built-in list."
-	noKubeletSocket = "The agent's flag is `--device-plugin-folder`."
-	noLabels        = "Node labels are not written."
+	noMPS     = "A configuration that shares devices by MPS is refused."
+	noMPSRoot = "MPS is not there yet."
+	noList    = "A container is given device nodes, the driver's files, and `NVIDIA_VISIBLE_DEVICES` with UUIDs."
+	noCDI     = "CDI specifications are not written."
+	noExtras  = "A container is given nothing beside its GPU."
+	noIMEX    = "IMEX channels are not given."
+	noLabels  = "Node labels are not written."
 )
 
 // settings is everything that NVIDIA's device plugin v0.20 can be told, and
 // what Kilter adds to it.
 var settings = []Setting{
 	{
-		Key: "version", apply: checkOneOf("v1"), like: []string{"v1"}, Status: fileReading, Until: noFile,
+		Key: "version", apply: checkOneOf("v1"), like: []string{"v1"}, Status: fileReading,
 		Note: "`v1`, or nothing. Every other version is refused.",
 	},
 	{
-		Flags: pathFlags, Env: pathEnv, Status: fileReading, Until: noFile,
-		Note: "The configuration file.",
+		Flags: pathFlags, Env: pathEnv, Status: fileReading,
+		Note: "The configuration file. It is read again when it changes.",
 	},
 
 	{
 		Key: "flags.migStrategy", Flags: []string{"mig-strategy"}, Env: []string{"MIG_STRATEGY"},
 		apply: choiceOf(func(c *Config) *MIGStrategy { return &c.MIGStrategy }, MIGNone, MIGSingle, MIGMixed),
-		like:  []string{string(MIGNone)}, Status: mig, Until: noMIG,
+		like:  []string{string(MIGNone)}, Status: mig,
 		Note: "`none`, `single` or `mixed`.",
 	},
 	{
@@ -57,17 +52,17 @@ var settings = []Setting{
 	},
 	{
 		Key: "flags.mpsRoot", Flags: []string{"mps-root"}, Env: []string{"MPS_ROOT"},
-		apply: pathOf(func(c *Config) *string { return &c.MPSRoot }), Status: sharing, Until: noSharing,
+		apply: pathOf(func(c *Config) *string { return &c.MPSRoot }), Status: mps, Until: noMPSRoot,
 		Note: "The folder of the host for the MPS daemon's files.",
 	},
 	{
 		Key: "flags.nvidiaDriverRoot", Flags: []string{"driver-root", "nvidia-driver-root"}, Env: []string{"NVIDIA_DRIVER_ROOT"},
-		apply: pathOf(func(c *Config) *string { return &c.DriverRoot }), like: []string{"/"}, Status: roots, Until: noDriverRoot,
-		Note: "The folder of the host that holds the driver's files.",
+		apply: pathOf(func(c *Config) *string { return &c.DriverRoot }), like: []string{"/"}, Status: roots,
+		Note: "The folder of the host that holds the driver's files. `/` is as if nothing were said: the usual places of the host are searched.",
 	},
 	{
 		Key: "flags.nvidiaDevRoot", Flags: []string{"dev-root", "nvidia-dev-root"}, Env: []string{"NVIDIA_DEV_ROOT"},
-		apply: pathOf(func(c *Config) *string { return &c.DevRoot }), like: []string{"/"}, Status: roots, Until: noDevRoot,
+		apply: pathOf(func(c *Config) *string { return &c.DevRoot }), like: []string{"/"}, Status: roots,
 		Note: "The folder of the host that holds `dev`; that of the driver unless it is said.",
 	},
 	{
@@ -129,8 +124,8 @@ var settings = []Setting{
 	{
 		Key: "flags.plugin.kubeletSocket", Flags: []string{"kubelet-socket"}, Env: []string{"KUBELET_SOCKET"},
 		apply: pathOf(func(c *Config) *string { return &c.KubeletSocket }),
-		like:  []string{"/var/lib/kubelet/device-plugins/kubelet.sock"}, Status: kubeletSocket, Until: noKubeletSocket,
-		Note: "Where the kubelet takes registrations.",
+		like:  []string{"/var/lib/kubelet/device-plugins/kubelet.sock"}, Status: kubeletSocket,
+		Note: "Where the kubelet takes registrations; its name is `kubelet.sock`. The agent's own flag `--device-plugin-folder` wins over it.",
 	},
 	{
 		Key: "flags.plugin.cdiFeatureFlags", Flags: []string{"cdi-feature-flags"}, Env: []string{"CDI_FEATURE_FLAGS"},
@@ -140,8 +135,8 @@ var settings = []Setting{
 	{
 		Key: "flags.plugin.sharedDevicesAllocationPolicy", Flags: []string{"shared-devices-allocation-policy"}, Env: []string{"SHARED_DEVICES_ALLOCATION_POLICY"},
 		apply:  choiceOf(func(c *Config) *AllocationPolicy { return &c.AllocationPolicy }, Distributed, Packed),
-		Status: sharing, Until: noSharing,
-		Note: "`distributed` gives replicas of the device with the fewest in use, `packed` of the one with the most.",
+		Status: timeSlicing,
+		Note:   "`distributed` gives replicas of the device with the fewest in use, `packed` of the one with the most.",
 	},
 
 	{
@@ -169,53 +164,53 @@ var settings = []Setting{
 	},
 
 	{
-		Key: "resources.gpus[].pattern", shape: inner, Status: naming, Until: noNames,
+		Key: "resources.gpus[].pattern", shape: inner, Status: naming,
 		Note: "A GPU's model, with `*` for any text. The first entry that matches names the GPU. NVIDIA's plugin reads and ignores it.",
 	},
-	{Key: "resources.gpus[].name", shape: inner, Status: naming, Until: noNames, Note: "The resource name; without a domain it is in `nvidia.com/`."},
-	{Key: "resources.mig[].pattern", shape: inner, Status: naming, Until: noNames, Note: "The same for the profile of a MIG slice, such as `1g.10gb`."},
-	{Key: "resources.mig[].name", shape: inner, Status: naming, Until: noNames, Note: "The same for a MIG slice."},
+	{Key: "resources.gpus[].name", shape: inner, Status: naming, Note: "The resource name; without a domain it is in `nvidia.com/`."},
+	{Key: "resources.mig[].pattern", shape: inner, Status: naming, Note: "The same for the profile of a MIG slice, such as `1g.10gb`."},
+	{Key: "resources.mig[].name", shape: inner, Status: naming, Note: "The same for a MIG slice."},
 
 	{
-		Key: "sharing.timeSlicing.renameByDefault", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.timeSlicing.renameByDefault", shape: inner, Status: timeSlicing,
 		Note: "`true`: shared devices are offered with `.shared` behind their name.",
 	},
 	{
-		Key: "sharing.timeSlicing.failRequestsGreaterThanOne", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.timeSlicing.failRequestsGreaterThanOne", shape: inner, Status: timeSlicing,
 		Note: "`true`: a container that asks for more than one replica is refused. `false` unless it is said.",
 	},
-	{Key: "sharing.timeSlicing.resources[].name", shape: inner, Status: sharing, Until: noSharing, Note: "Which devices are shared, by their resource name."},
+	{Key: "sharing.timeSlicing.resources[].name", shape: inner, Status: timeSlicing, Note: "Which devices are shared, by their resource name."},
 	{
-		Key: "sharing.timeSlicing.resources[].rename", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.timeSlicing.resources[].rename", shape: inner, Status: timeSlicing,
 		Note: "The name that they are offered under. NVIDIA's plugin reads and ignores it.",
 	},
 	{
-		Key: "sharing.timeSlicing.resources[].devices", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.timeSlicing.resources[].devices", shape: inner, Status: timeSlicing,
 		Note: "`all`, a number (the first so many), or a list of indices (`0`), MIG indices (`\"0:1\"`) and UUIDs. NVIDIA's plugin reads and ignores it.",
 	},
 	{
-		Key: "sharing.timeSlicing.resources[].replicas", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.timeSlicing.resources[].replicas", shape: inner, Status: timeSlicing,
 		Note: "How many replicas each device has. With `1` it stays whole, which NVIDIA's plugin refuses.",
 	},
 
-	{Key: "sharing.mps.renameByDefault", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing."},
+	{Key: "sharing.mps.renameByDefault", shape: inner, Status: mps, Until: noMPS, Note: "As for time-slicing."},
 	{
-		Key: "sharing.mps.failRequestsGreaterThanOne", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.mps.failRequestsGreaterThanOne", shape: inner, Status: mps, Until: noMPS,
 		Note: "As for time-slicing, but `true` unless it is said.",
 	},
-	{Key: "sharing.mps.resources[].name", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing. GPUs only: MIG slices are refused."},
-	{Key: "sharing.mps.resources[].rename", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing."},
-	{Key: "sharing.mps.resources[].devices", shape: inner, Status: sharing, Until: noSharing, Note: "As for time-slicing."},
+	{Key: "sharing.mps.resources[].name", shape: inner, Status: mps, Until: noMPS, Note: "As for time-slicing. GPUs only: MIG slices are refused."},
+	{Key: "sharing.mps.resources[].rename", shape: inner, Status: mps, Until: noMPS, Note: "As for time-slicing."},
+	{Key: "sharing.mps.resources[].devices", shape: inner, Status: mps, Until: noMPS, Note: "As for time-slicing."},
 	{
-		Key: "sharing.mps.resources[].replicas", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.mps.resources[].replicas", shape: inner, Status: mps, Until: noMPS,
 		Note: "How many equal shares of memory and compute each device has, 48 at most.",
 	},
 	{
-		Key: "sharing.mps.resources[].shares[].percent", shape: inner, Status: sharing, Until: noSharing,
+		Key: "sharing.mps.resources[].shares[].percent", shape: inner, Status: mps, Until: noMPS,
 		Note: "Kilter's own: `shares` instead of `replicas` cuts a device into shares of these sizes, in percent of its memory and compute.",
 	},
-	{Key: "sharing.mps.resources[].shares[].replicas", shape: inner, Status: sharing, Until: noSharing, Note: "Kilter's own: how many of this size, `1` unless it is said."},
-	{Key: "sharing.mps.resources[].shares[].rename", shape: inner, Status: sharing, Until: noSharing, Note: "Kilter's own: the name of this size."},
+	{Key: "sharing.mps.resources[].shares[].replicas", shape: inner, Status: mps, Until: noMPS, Note: "Kilter's own: how many of this size, `1` unless it is said."},
+	{Key: "sharing.mps.resources[].shares[].rename", shape: inner, Status: mps, Until: noMPS, Note: "Kilter's own: the name of this size."},
 
 	{
 		Key: "imex.channelIDs", Flags: []string{"imex-channel-ids"}, Env: []string{"IMEX_CHANNEL_IDS"},
@@ -229,11 +224,11 @@ var settings = []Setting{
 	},
 
 	{
-		Env: []string{"DP_DISABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.DisableHealthChecks }), Status: healthChecks, Until: noChecks,
+		Env: []string{"DP_DISABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.DisableHealthChecks }), Status: healthChecks,
 		Note: "XIDs, `xids` or `all`, which do not count, beside the built-in list: 13, 31, 43, 45, 68, 109.",
 	},
 	{
-		Env: []string{"DP_ENABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.EnableHealthChecks }), Status: healthChecks, Until: noChecks,
+		Env: []string{"DP_ENABLE_HEALTHCHECKS"}, apply: xidsOf(func(c *Config) *string { return &c.EnableHealthChecks }), Status: healthChecks,
 		Note: "XIDs, `xids` or `all`, which count although they are disabled or on the built-in list.",
 	},
 }

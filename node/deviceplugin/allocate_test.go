@@ -54,7 +54,7 @@ func TestEachResourceHasItsPlugin(t *testing.T) {
 	if err != nil || !options.GetPreStartRequired() || !options.GetGetPreferredAllocationAvailable() {
 		t.Errorf("options %v, %v", options, err)
 	}
-	for _, offer := range Offers(r.inventory.Snapshot().Devices, nil) {
+	for _, offer := range Offers(Standing{Devices: r.inventory.Snapshot().Devices}) {
 		if offer.Device.ID == "odd0" && (offer.Offered || !strings.Contains(offer.Note, "no domain")) {
 			t.Errorf("a device whose name Kubernetes does not take: %+v", offer)
 		}

@@ -14,15 +14,18 @@ import (
 
 // pluginDevices are the offers as the kubelet is told of them.
 func pluginDevices(offers []Offer) []*pluginapi.Device {
-	devices := make([]*pluginapi.Device, len(offers))
-	for i, offer := range offers {
+	devices := make([]*pluginapi.Device, 0, len(offers))
+	for _, offer := range offers {
 		health := pluginapi.Unhealthy
 		if offer.Offered {
 			health = pluginapi.Healthy
 		}
-		devices[i] = &pluginapi.Device{ID: string(offer.Device.ID), Health: health}
+		var topology *pluginapi.TopologyInfo
 		if numa := offer.Device.NUMANode; numa >= 0 {
-			devices[i].Topology = &pluginapi.TopologyInfo{Nodes: []*pluginapi.NUMANode{{ID: int64(numa)}}}
+			topology = &pluginapi.TopologyInfo{Nodes: []*pluginapi.NUMANode{{ID: int64(numa)}}}
+		}
+		for _, id := range offer.IDs {
+			devices = append(devices, &pluginapi.Device{ID: string(id), Health: health, Topology: topology})
 		}
 	}
 	return devices

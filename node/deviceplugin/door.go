@@ -11,6 +11,7 @@ import (
 
 	"github.com/kilter-dev/kilter/node/inventory"
 	"github.com/kilter-dev/kilter/node/ledger"
+	"github.com/kilter-dev/kilter/node/terms"
 )
 
 // reapPause is how often the taking back of a grant is tried again.
@@ -23,7 +24,10 @@ type Config struct {
 	Inventory *inventory.Inventory
 	Ledger    *ledger.Ledger
 	Prefer    Prefer
-	Logger    *slog.Logger
+	// Terms say what each device is offered as. When nil, each is offered
+	// whole under its own name.
+	Terms  *terms.Terms
+	Logger *slog.Logger
 }
 
 // Door offers the devices of the inventory to the kubelet.
@@ -43,6 +47,7 @@ func New(config Config) *Door {
 		giver: &giver{
 			inventory: config.Inventory,
 			ledger:    config.Ledger,
+			terms:     config.Terms,
 			preferred: config.Prefer,
 			logger:    config.Logger,
 		},
@@ -58,6 +63,13 @@ func (d *Door) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.folder.removeStaleSockets()
+	if d.config.Terms != nil {
+		// What is held decides how it is offered. When the kubelet does not
+		// answer, what the file says has to do.
+		if err := d.config.Ledger.Refresh(ctx); err != nil {
+			d.config.Logger.Debug("could not look at who holds what", "error", err)
+		}
+	}
 	var running sync.WaitGroup
 	var lost error
 	running.Go(func() {
@@ -69,11 +81,13 @@ func (d *Door) Run(ctx context.Context) error {
 	return lost
 }
 
-// follow brings what the kubelet is told in line with the inventory and the
-// ledger, whenever one of them changes.
+// follow brings what the kubelet is told in line with the inventory, the ledger
+// and the terms, whenever one of them changes.
 func (d *Door) follow(ctx context.Context, running *sync.WaitGroup) {
 	for {
 		devicesChanged, holdsChanged := d.config.Inventory.Changed(), d.config.Ledger.Changed()
+		d.config.Terms.Look(d.config.Inventory.Snapshot())
+		termsChanged := d.config.Terms.Changed()
 		d.publish(ctx, running)
 		d.giver.reap(ctx)
 		select {
@@ -81,6 +95,7 @@ func (d *Door) follow(ctx context.Context, running *sync.WaitGroup) {
 			return
 		case <-devicesChanged:
 		case <-holdsChanged:
+		case <-termsChanged:
 		case <-time.After(reapPause):
 		}
 	}
@@ -91,7 +106,7 @@ func (d *Door) follow(ctx context.Context, running *sync.WaitGroup) {
 // then knows that there are none, and not just that somebody is silent.
 func (d *Door) publish(ctx context.Context, running *sync.WaitGroup) {
 	byResource := make(map[string][]Offer)
-	for _, offer := range Offers(d.config.Inventory.Snapshot().Devices, d.config.Ledger.Holds()) {
+	for _, offer := range d.Offers() {
 		if offer.Resource != "" {
 			byResource[offer.Resource] = append(byResource[offer.Resource], offer)
 		}
@@ -116,6 +131,9 @@ func (d *Door) publish(ctx context.Context, running *sync.WaitGroup) {
 		keeper.plugin.publish(byResource[resource])
 	}
 }
+
+// Offers says how each device stands with the kubelet.
+func (d *Door) Offers() []Offer { return d.giver.all() }
 
 // Serves says whether the resource is one of this door's.
 func (d *Door) Serves(resource string) bool {

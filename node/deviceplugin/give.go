@@ -15,8 +15,10 @@ import (
 
 	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/hardware"
+	"github.com/kilter-dev/kilter/kube/config"
 	"github.com/kilter-dev/kilter/node/inventory"
 	"github.com/kilter-dev/kilter/node/ledger"
+	"github.com/kilter-dev/kilter/node/terms"
 )
 
 // giver gives devices to containers and takes back what nobody has any more.
@@ -24,6 +26,7 @@ import (
 type giver struct {
 	inventory *inventory.Inventory
 	ledger    *ledger.Ledger
+	terms     *terms.Terms // nil when there is no configuration
 	preferred Prefer
 	logger    *slog.Logger
 
@@ -83,6 +86,9 @@ func (g *giver) check(ctx context.Context, resource string, wanted [][]string) e
 		if len(texts) == 0 {
 			problems = append(problems, "a container asks for no device")
 		}
+		if len(texts) > 1 && offers[device.ID(texts[0])].OneEach {
+			problems = append(problems, fmt.Sprintf("a container asks for %d replicas of shared devices, and by the configuration (failRequestsGreaterThanOne) one is the most: more give no more of a device", len(texts)))
+		}
 		for _, id := range deviceIDs(texts) {
 			offer, known := offers[id]
 			switch {
@@ -101,6 +107,7 @@ func (g *giver) check(ctx context.Context, resource string, wanted [][]string) e
 		for _, hold := range g.ledger.Claim(ctx, ids) {
 			problems = append(problems, fmt.Sprintf("%q is held by %s", hold.Device, hold.Holder))
 		}
+		problems = append(problems, g.withdrawn(resource, ids)...)
 	}
 	if len(problems) > 0 {
 		return &refusalError{resource, problems}
@@ -108,12 +115,41 @@ func (g *giver) check(ctx context.Context, resource string, wanted [][]string) e
 	return nil
 }
 
-// offers returns the devices of the resource by id.
+// withdrawn names the devices that are not offered in this way any more, now
+// that it is known who holds what: one that was waiting to be free has become
+// so, and is offered as the configuration says.
+func (g *giver) withdrawn(resource string, ids []device.ID) []string {
+	var problems []string
+	offers := g.offers(resource)
+	for _, id := range ids {
+		if _, still := offers[id]; !still {
+			problems = append(problems, fmt.Sprintf("%q is not offered any more", id))
+		}
+	}
+	return problems
+}
+
+// all returns how the devices stand now.
+func (g *giver) all() []Offer {
+	now := Standing{Devices: g.inventory.Snapshot().Devices, Terms: g.terms.View()}
+	if now.Terms != nil {
+		// Before the holds: what moves from one to the other is seen twice
+		// then, and not missed.
+		now.Pending = g.ledger.Pending()
+	}
+	now.Holds = g.ledger.Holds()
+	return Offers(now)
+}
+
+// offers returns the offers of the resource by the ids that the kubelet knows.
 func (g *giver) offers(resource string) map[device.ID]Offer {
 	offers := make(map[device.ID]Offer)
-	for _, offer := range Offers(g.inventory.Snapshot().Devices, g.ledger.Holds()) {
-		if offer.Resource == resource {
-			offers[offer.Device.ID] = offer
+	for _, offer := range g.all() {
+		if offer.Resource != resource {
+			continue
+		}
+		for _, id := range offer.IDs {
+			offers[id] = offer
 		}
 	}
 	return offers
@@ -129,11 +165,15 @@ func (g *giver) prepare(ctx context.Context, resource string, ids []device.ID) (
 	var edits device.Edits
 	var grants []ledger.Grant
 	for _, share := range shares {
-		devices := slices.Sorted(slices.Values(share.devices))
+		devices := slices.Sorted(slices.Values(unique(share.devices)))
 		grant := ledger.Grant{
-			Grant:  device.Grant{ID: grantID(resource, devices), Devices: devices},
-			Driver: share.driver.Name(),
-			At:     time.Now(),
+			Grant:    device.Grant{ID: grantID(resource, share.ids), Devices: devices},
+			Resource: resource,
+			Driver:   share.driver.Name(),
+			At:       time.Now(),
+		}
+		if replicas := slices.Sorted(slices.Values(share.ids)); !slices.Equal(replicas, devices) {
+			grant.Replicas = replicas
 		}
 		more, err := share.driver.Prepare(ctx, grant.Grant)
 		if err != nil {
@@ -149,8 +189,10 @@ func (g *giver) prepare(ctx context.Context, resource string, ids []device.ID) (
 
 // share is the part of a request that one driver answers for.
 type share struct {
-	driver  hardware.Driver
-	devices []device.ID
+	driver hardware.Driver
+	// ids are those that the kubelet knows, and devices what they are of: one
+	// device for several replicas.
+	ids, devices []device.ID
 }
 
 // byDriver sorts the devices by the driver that has them. Nearly always that
@@ -158,7 +200,8 @@ type share struct {
 func (g *giver) byDriver(resource string, ids []device.ID) ([]share, error) {
 	var shares []share
 	for _, id := range ids {
-		driver, found := g.inventory.Driver(id)
+		of, _, _ := config.SplitID(string(id))
+		driver, found := g.inventory.Driver(of)
 		if !found {
 			return nil, &refusalError{resource, []string{fmt.Sprintf("%q is no device of this node", id)}}
 		}
@@ -167,7 +210,8 @@ func (g *giver) byDriver(resource string, ids []device.ID) ([]share, error) {
 			at = len(shares)
 			shares = append(shares, share{driver: driver})
 		}
-		shares[at].devices = append(shares[at].devices, id)
+		shares[at].ids = append(shares[at].ids, id)
+		shares[at].devices = append(shares[at].devices, of)
 	}
 	return shares, nil
 }

@@ -15,9 +15,11 @@ import (
 
 	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/hardware"
+	"github.com/kilter-dev/kilter/kube/config"
 	"github.com/kilter-dev/kilter/node/deviceplugin/kubelettest"
 	"github.com/kilter-dev/kilter/node/inventory"
 	"github.com/kilter-dev/kilter/node/ledger"
+	"github.com/kilter-dev/kilter/node/terms"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -156,8 +158,10 @@ type rig struct {
 	driver    *fakeDriver
 	inventory *inventory.Inventory
 	ledger    *ledger.Ledger
+	terms     *terms.Terms
 	door      *Door
 	log       *syncBuffer
+	file      string // the ledger's
 	// stop ends the agent and waits for its end.
 	stop func()
 	// ended has the error of the door once it has ended.
@@ -167,6 +171,12 @@ type rig struct {
 // newRig makes a node with the devices of the driver. The kubelet is not
 // started.
 func newRig(tb testing.TB, drivers ...*fakeDriver) *rig {
+	tb.Helper()
+	return newRigWith(tb, nil, drivers...)
+}
+
+// newRigWith is newRig with a configuration.
+func newRigWith(tb testing.TB, c *config.Config, drivers ...*fakeDriver) *rig {
 	tb.Helper()
 	// The path of a socket must be short, and tb.TempDir's is not.
 	root, err := os.MkdirTemp("", "kilter")
@@ -186,8 +196,23 @@ func newRig(tb testing.TB, drivers ...*fakeDriver) *rig {
 			tb.Logf("the agent's log:\n%s", r.log.Bytes())
 		}
 	})
-	r.open(filepath.Join(root, "ledger.json"), r.PluginFolder, drivers...)
+	r.file = filepath.Join(root, "ledger.json")
+	r.configure(c)
+	r.open(r.file, r.PluginFolder, drivers...)
 	return r
+}
+
+// configure sets the configuration of the agents that are opened next.
+func (r *rig) configure(c *config.Config) {
+	r.tb.Helper()
+	r.terms = nil
+	if c == nil {
+		return
+	}
+	var err error
+	if r.terms, err = terms.New(*c, slog.New(slog.NewTextHandler(r.log, nil))); err != nil {
+		r.tb.Fatal(err)
+	}
 }
 
 // open starts an agent's inventory, ledger and door.
@@ -208,7 +233,7 @@ func (r *rig) open(file, folder string, drivers ...*fakeDriver) {
 	if err := r.ledger.Load(); err != nil {
 		r.tb.Fatal(err)
 	}
-	r.door = New(Config{Folder: folder, Inventory: r.inventory, Ledger: r.ledger, Prefer: first, Logger: logger})
+	r.door = New(Config{Folder: folder, Inventory: r.inventory, Ledger: r.ledger, Prefer: first, Terms: r.terms, Logger: logger})
 
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/node/ledger"
 )
 
 // Prefer chooses count of the available devices, those in must included, so
@@ -31,6 +32,7 @@ func (g *giver) prefer(ctx context.Context, resource string, available, must []d
 			return nil, &refusalError{resource, []string{fmt.Sprintf("%q must be chosen and is no device of this node", id)}}
 		}
 	}
+	isMust := setOf(must)
 	known := unique(slices.DeleteFunc(slices.Concat(must, available), func(id device.ID) bool {
 		_, found := offers[id]
 		return !found
@@ -41,17 +43,13 @@ func (g *giver) prefer(ctx context.Context, resource string, available, must []d
 		}}
 	}
 	free := slices.DeleteFunc(slices.Clone(known), func(id device.ID) bool {
-		return (len(offers[id].Holds) > 0 || !offers[id].Offered) && !slices.Contains(must, id)
+		return (offers[id].holds(id) || !offers[id].Offered) && !isMust[id]
 	})
 	if count <= len(free) {
 		known = free
 	}
-	devices := make([]device.Device, 0, len(offers))
-	for _, offer := range offers {
-		devices = append(devices, offer.Device)
-	}
-	device.Sort(devices)
-	chosen, err := g.preferred(devices, known, must, count)
+	choice := choice{offers: offers, among: known, must: must, count: count, prefer: g.preferred}
+	chosen, err := choice.decide(g.terms.View())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", resource, err)
 	}
@@ -59,7 +57,12 @@ func (g *giver) prefer(ctx context.Context, resource string, available, must []d
 }
 
 func anyHeld(offers map[device.ID]Offer, ids []device.ID) bool {
-	return slices.ContainsFunc(ids, func(id device.ID) bool { return len(offers[id].Holds) > 0 })
+	return slices.ContainsFunc(ids, func(id device.ID) bool { return offers[id].holds(id) })
+}
+
+// holds says whether somebody has what the kubelet knows by this id.
+func (o Offer) holds(id device.ID) bool {
+	return slices.ContainsFunc(o.Holds, func(hold ledger.Hold) bool { return hold.Device == id })
 }
 
 // unique keeps the first of each id.

@@ -16,6 +16,9 @@
 // kubelet does not list although its Pod lives is orphaned: the device must
 // not be given to anybody else until the Pod has ended.
 //
+// What is held is named as the kubelet names it, so a replica of a shared
+// device is held by itself: two Pods may hold two replicas of one device.
+//
 // Decide is all of that as a pure function; Ledger gathers what it needs and
 // keeps the outcome in a file, so that it also holds over a restart of the
 // agent. Nothing survives a reboot, because no container does.

@@ -11,6 +11,12 @@ import (
 // known at that moment, and is filled in when the kubelet lists it.
 type Grant struct {
 	device.Grant
+	// Replicas are the ids by which the kubelet knows what was given, when
+	// that is not the devices themselves.
+	Replicas []device.ID `json:"replicas,omitempty"`
+	// Resource is the name by which it was asked for, as long as the kubelet
+	// may not have listed it.
+	Resource string `json:"-"`
 	// Driver is the name of the driver that prepared it.
 	Driver string    `json:"driver"`
 	At     time.Time `json:"at"`
@@ -20,6 +26,20 @@ type Grant struct {
 
 	// ended remembers that others were told that the grant is over.
 	ended bool
+}
+
+// ids are those by which the kubelet knows what was given.
+func (g Grant) ids() []device.ID {
+	if len(g.Replicas) > 0 {
+		return g.Replicas
+	}
+	return g.Devices
+}
+
+// pending says whether the grant was just made and is not in the kubelet's
+// list yet.
+func (g Grant) pending(now time.Time) bool {
+	return g.Pod == nil && g.Resource != "" && now.Sub(g.At) < freshFor
 }
 
 // freshFor is how long the kubelet may take to list the devices of a grant.
@@ -38,7 +58,7 @@ func assign(grant Grant, holds []Hold) Grant {
 		return grant
 	}
 	for _, hold := range holds {
-		if hold.Since.Before(grant.At) || !slices.Contains(grant.Devices, hold.Device) {
+		if hold.Since.Before(grant.At) || !slices.Contains(grant.ids(), hold.Device) {
 			continue
 		}
 		grant.Pod = podOf(hold)

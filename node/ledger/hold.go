@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kilter-dev/kilter/device"
+	"github.com/kilter-dev/kilter/kube/config"
 )
 
 // Holder is the container that has a device.
@@ -28,8 +29,10 @@ type PodName struct {
 	Namespace, Name string
 }
 
-// Hold says that a container has a device.
+// Hold says that a container has a device, or a replica of one.
 type Hold struct {
+	// Device is the id by which the kubelet knows it: the device's own, or
+	// that of a replica. Of is the device itself.
 	Device   device.ID `json:"device"`
 	Resource string    `json:"resource"`
 	Holder   Holder    `json:"holder"`
@@ -53,6 +56,12 @@ type Hold struct {
 	verified bool
 	// podListed says whether the kubelet lists the Pod at all.
 	podListed bool
+}
+
+// Of is the device that is held, whole or as a replica.
+func (h Hold) Of() device.ID {
+	id, _, _ := config.SplitID(string(h.Device))
+	return id
 }
 
 // key tells holds apart.

@@ -155,11 +155,29 @@ func (l *Ledger) Ensure(grant Grant) {
 	if known, found := l.grants[grant.ID]; found && !over(known, l.holds) {
 		return
 	}
-	if holds := held(l.holds, grant.Devices); len(holds) > 0 {
+	if holds := held(l.holds, grant.ids()); len(holds) > 0 {
 		grant.Pod = podOf(holds[0])
 	}
 	l.grants[grant.ID] = grant
 	l.touch()
+}
+
+// Pending returns what was given a moment ago and is not in the kubelet's list
+// yet, as holds of nobody.
+func (l *Ledger) Pending() []Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var pending []Hold
+	for _, grant := range l.grants {
+		if !grant.pending(time.Now()) {
+			continue
+		}
+		for _, id := range grant.ids() {
+			pending = append(pending, Hold{Device: id, Resource: grant.Resource, Since: grant.At})
+		}
+	}
+	sortHolds(pending)
+	return pending
 }
 
 // Over returns the grants that nobody has any more. Each is returned until it

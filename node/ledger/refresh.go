@@ -63,7 +63,7 @@ func (l *Ledger) commit(before, after []Hold, started time.Time) {
 		// The device was given while the answers were under way: the uid may
 		// be that of the Pod before, and is asked for again.
 		for i := range after {
-			after[i].verified = after[i].verified && !slices.Contains(grant.Devices, after[i].Device)
+			after[i].verified = after[i].verified && !slices.Contains(grant.ids(), after[i].Device)
 		}
 	}
 	changed := !slices.EqualFunc(before, after, sameForOthers)

@@ -28,6 +28,9 @@ type Device struct {
 	Resource string `json:"resource"`
 	// Door is the way it reaches Kubernetes.
 	Door string `json:"door"`
+	// Replicas are as how many it is offered when it is shared; 0 when it is
+	// not.
+	Replicas int `json:"replicas,omitempty"`
 	// Holders are the containers that have it now.
 	Holders []Holder `json:"holders,omitempty"`
 	// Offered says whether it is counted in what the node has to give. A
