@@ -3,6 +3,7 @@ package onemachine
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -66,6 +67,16 @@ func TestPreflightNamesWhatIsMissing(t *testing.T) {
 	long.Files.Data = "/" + strings.Repeat("x", 90)
 	if err := preflight(long); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a long path: %v", err)
+	}
+	if err := enoughDisk(c.Files.Data, 1<<62); err == nil || !strings.Contains(err.Error(), "MiB free") {
+		t.Errorf("too little disk: %v", err)
+	}
+	// Where this fails, somebody else has the port, which is the same.
+	if listener, err := net.Listen("tcp", ":443"); err == nil {
+		defer listener.Close()
+	}
+	if err := preflight(c); err == nil || !strings.Contains(err.Error(), "port 443") || !strings.Contains(err.Error(), "(pid ") {
+		t.Errorf("a port in use: %v", err)
 	}
 	if _, err := os.Stat(c.Files.Data); err == nil {
 		t.Error("looking has made the data folder")

@@ -24,8 +24,8 @@ func preflight(c plan.Cluster) error {
 			return fmt.Errorf("the program %s is missing from %s: run `make build`", program, c.Programs)
 		}
 	}
-	if free, folder, err := freeBytes(c.Files.Data); err == nil && free < neededDiskBytes {
-		return fmt.Errorf("%s has %d MiB free and the cluster needs %d MiB: free some, or choose another folder with --data", folder, free>>20, neededDiskBytes>>20)
+	if err := enoughDisk(c.Files.Data, neededDiskBytes); err != nil {
+		return err
 	}
 	if longest := len(c.ContainerdSocket(longestName(c.Spec))); longest > 107 {
 		return fmt.Errorf("the path of the data folder %s is too long for sockets below it (%d characters too many): choose a shorter one with --data", c.Files.Data, longest-107)
@@ -68,16 +68,16 @@ func longestName(spec plan.Spec) string {
 	return longest
 }
 
-// freeBytes looks at the folder, or at the nearest one above it that exists.
-func freeBytes(folder string) (uint64, string, error) {
-	for ; ; folder = filepath.Dir(folder) {
-		var fs unix.Statfs_t
-		if err := unix.Statfs(folder, &fs); err == nil {
-			return fs.Bavail * uint64(fs.Bsize), folder, nil
-		} else if folder == "/" {
-			return 0, folder, err
-		}
+// enoughDisk looks at the folder, or at the nearest one above it that exists.
+func enoughDisk(folder string, need uint64) error {
+	var fs unix.Statfs_t
+	for unix.Statfs(folder, &fs) != nil && folder != "/" {
+		folder = filepath.Dir(folder)
 	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < need {
+		return fmt.Errorf("%s has %d MiB free and the cluster needs %d MiB: free some, or choose another folder with --data", folder, free>>20, need>>20)
+	}
+	return nil
 }
 
 func kernelHas(filesystem string) error {
