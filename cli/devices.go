@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kilter-dev/kilter/cli/output"
 	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/node/local"
 )
 
 func devicesCommand(cluster *clusterFlags) *cobra.Command {
-	var node, output, socket string
+	var node, format, socket string
 	var here bool
 	cmd := &cobra.Command{
 		Use:     "devices",
@@ -33,23 +34,23 @@ func devicesCommand(cluster *clusterFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if output == "" {
+				if format == "" {
 					return printDevices(cmd.OutOrStdout(), []local.Report{report})
 				}
-				return write(cmd.OutOrStdout(), output, report)
+				return output.Write(cmd.OutOrStdout(), format, report)
 			}
-			return devicesOf(cmd.Context(), cmd.OutOrStdout(), cluster, node, output)
+			return devicesOf(cmd.Context(), cmd.OutOrStdout(), cluster, node, format)
 		},
 	}
 	cluster.register(cmd.Flags())
 	cmd.Flags().StringVar(&node, "node", "", "only this node")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml instead of a table")
+	cmd.Flags().StringVarP(&format, "output", "o", "", output.Help)
 	cmd.Flags().BoolVar(&here, "local", false, "ask the agent on this machine over its socket, not the cluster")
 	cmd.Flags().StringVar(&socket, "socket", local.DefaultSocket, "socket of the agent, with --local")
 	return cmd
 }
 
-func devicesOf(ctx context.Context, out io.Writer, cluster *clusterFlags, node, output string) error {
+func devicesOf(ctx context.Context, out io.Writer, cluster *clusterFlags, node, format string) error {
 	config, client, err := cluster.connect()
 	if err != nil {
 		return err
@@ -59,10 +60,10 @@ func devicesOf(ctx context.Context, out io.Writer, cluster *clusterFlags, node, 
 		return err
 	}
 	slices.SortFunc(reports, func(a, b local.Report) int { return cmp.Compare(a.Node, b.Node) })
-	if output == "" {
+	if format == "" {
 		err = printDevices(out, reports)
 	} else {
-		err = write(out, output, reports)
+		err = output.Write(out, format, reports)
 	}
 	return errors.Join(append([]error{err}, silent...)...)
 }

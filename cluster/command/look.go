@@ -2,12 +2,9 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
+	"github.com/kilter-dev/kilter/cli/output"
 	"github.com/kilter-dev/kilter/cluster/layout"
 	"github.com/kilter-dev/kilter/cluster/onemachine"
 	"github.com/kilter-dev/kilter/cluster/process"
@@ -48,7 +45,7 @@ type counts struct {
 }
 
 func status(files func() layout.Files) *cobra.Command {
-	var output string
+	var format string
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show the cluster's processes, nodes and devices",
@@ -59,10 +56,13 @@ func status(files func() layout.Files) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return print(cmd.OutOrStdout(), output, report)
+			if format != "" {
+				return output.Write(cmd.OutOrStdout(), format, report)
+			}
+			return print(cmd.OutOrStdout(), report)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml instead of a table")
+	cmd.Flags().StringVarP(&format, "output", "o", "", output.Help)
 	return cmd
 }
 
@@ -128,23 +128,7 @@ func describe(node corev1.Node) nodeReport {
 	return r
 }
 
-func print(out io.Writer, format string, r report) error {
-	switch format {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	case "yaml":
-		data, err := yaml.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(data)
-		return err
-	case "":
-	default:
-		return fmt.Errorf("unknown output %q: json and yaml are known", format)
-	}
+func print(out io.Writer, r report) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.Processes) > 0 {
 		fmt.Fprintln(table, "PROCESS\tSTATE\tPID\tRESTARTS\tSINCE")
@@ -209,74 +193,4 @@ Next:
   kilter down                                         take everything away
 `)
 	return nil
-}
-
-func logs(files func() layout.Files) *cobra.Command {
-	var follow bool
-	var lines int
-	cmd := &cobra.Command{
-		Use:   "logs COMPONENT",
-		Short: "Show the log of one of the cluster's processes",
-		Example: `  kilter logs kube-apiserver
-  kilter logs kubelet-h100x8 --follow
-  kilter kubectl -n kilter-system logs ds/kilter-agent-simulated   # the agent is a Pod`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return components(files()), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			known := components(files())
-			if len(known) == 0 {
-				return onemachine.ErrNoCluster
-			}
-			if len(args) == 0 || !slices.Contains(known, args[0]) {
-				return fmt.Errorf("which log? There are %s", strings.Join(known, ", "))
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-			defer stop()
-			return show(ctx, cmd.OutOrStdout(), files().Log(args[0]), lines, follow)
-		},
-	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as the log grows")
-	cmd.Flags().IntVar(&lines, "tail", 0, "only the last lines (default all)")
-	return cmd
-}
-
-func components(files layout.Files) []string {
-	entries, _ := os.ReadDir(files.Run("../logs"))
-	var names []string
-	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), ".log"); ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func show(ctx context.Context, out io.Writer, path string, lines int, follow bool) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(file)
-	if err != nil {
-		return err
-	}
-	if all := strings.SplitAfter(string(data), "\n"); lines > 0 && len(all) > lines+1 {
-		data = []byte(strings.Join(all[len(all)-lines-1:], ""))
-	}
-	for {
-		if _, err := out.Write(data); err != nil || !follow {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(200 * time.Millisecond):
-		}
-		if data, err = io.ReadAll(file); err != nil {
-			return err
-		}
-	}
 }
