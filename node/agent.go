@@ -90,7 +90,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.config.Reread != nil {
 		again := &rereader{
-			read: a.config.Reread, pause: rereadPause, terms: offering, inventory: devices, ledger: book,
+			read: a.config.Reread, pause: a.config.rereadPause, terms: offering, inventory: devices, ledger: book,
 			logger: a.config.Logger, started: *a.config.Offering, used: *a.config.Offering,
 		}
 		group.Go(func() error { return again.run(ctx) })

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/hardware"
@@ -41,6 +43,8 @@ type Config struct {
 	// Reread reads Offering anew, with warnings for people. It is called every
 	// few seconds; nil when Offering can not change.
 	Reread func() (c config.Config, warnings []string, err error)
+	// rereadPause is the time between two looks; tests have less of it.
+	rereadPause time.Duration
 
 	// Kubernetes is the API server. It may be nil: events are then only
 	// logged, and a Pod is taken to have ended when the kubelet has not
@@ -72,8 +76,9 @@ type Kubernetes interface {
 	CreateEvent(ctx context.Context, event kube.PodEvent) error
 }
 
-// withDefaults fills in the paths that were left empty.
+// withDefaults fills in what was left empty.
 func (c Config) withDefaults() Config {
+	c.rereadPause = cmp.Or(c.rereadPause, rereadPause)
 	for _, path := range []struct {
 		value    *string
 		fallback string

@@ -92,6 +92,24 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestSharingExample reads the example of the page about sharing.
+func TestSharingExample(t *testing.T) {
+	data, err := os.ReadFile("../../docs/sharing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page has no example")
+	}
+	c, warnings := read(t, from(example))
+	plan, err := c.Plan(gpus(2))
+	if got := count(plan); err != nil || got != "gpu.shared:8" || len(warnings) > 0 {
+		t.Errorf("%s, %v, %v", got, warnings, err)
+	}
+}
+
 // The mistakes that the document shows are the real ones.
 func TestShownMistakes(t *testing.T) {
 	_, _, err := Read(Sources{
