@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kilter-dev/kilter/device"
 	"github.com/kilter-dev/kilter/kube"
 	"github.com/kilter-dev/kilter/node/deviceplugin"
 	"github.com/kilter-dev/kilter/node/inventory"
@@ -60,12 +61,18 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = podResources.Close() }()
 	devices := inventory.New(a.config.Drivers, a.config.Logger)
 	var door *deviceplugin.Door
+	var known func(device.ID) bool
+	if offering != nil {
+		// Names come and go with the configuration; devices do not.
+		known = devices.Has
+	}
 	book := ledger.New(ledger.Config{
 		File:    filepath.Join(a.config.StateFolder, "ledger.json"),
 		BootID:  strings.TrimSpace(string(bootID)),
 		Kubelet: podResources,
 		Pods:    a.config.Kubernetes,
 		Ours:    func(resource string) bool { return door.Serves(resource) },
+		Known:   known,
 		Logger:  a.config.Logger,
 	})
 	if err := book.Load(); err != nil {

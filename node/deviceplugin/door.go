@@ -63,13 +63,6 @@ func (d *Door) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.folder.removeStaleSockets()
-	if d.config.Terms != nil {
-		// What is held decides how it is offered. When the kubelet does not
-		// answer, what the file says has to do.
-		if err := d.config.Ledger.Refresh(ctx); err != nil {
-			d.config.Logger.Debug("could not look at who holds what", "error", err)
-		}
-	}
 	var running sync.WaitGroup
 	var lost error
 	running.Go(func() {
@@ -86,7 +79,7 @@ func (d *Door) Run(ctx context.Context) error {
 func (d *Door) follow(ctx context.Context, running *sync.WaitGroup) {
 	for {
 		devicesChanged, holdsChanged := d.config.Inventory.Changed(), d.config.Ledger.Changed()
-		d.config.Terms.Look(d.config.Inventory.Snapshot())
+		d.look(ctx)
 		termsChanged := d.config.Terms.Changed()
 		d.publish(ctx, running)
 		d.giver.reap(ctx)
@@ -99,6 +92,19 @@ func (d *Door) follow(ctx context.Context, running *sync.WaitGroup) {
 		case <-time.After(reapPause):
 		}
 	}
+}
+
+// look brings the terms in line with the inventory. How a device is offered
+// depends on who holds it, so the kubelet is asked before one that is new gets
+// its terms. When it does not answer, what the ledger's file said has to do.
+func (d *Door) look(ctx context.Context) {
+	now := d.config.Inventory.Snapshot()
+	if view := d.config.Terms.View(); view != nil && slices.ContainsFunc(now.Devices, view.Lacks) {
+		if err := d.config.Ledger.Refresh(ctx); err != nil {
+			d.config.Logger.Debug("could not look at who holds what", "error", err)
+		}
+	}
+	d.config.Terms.Look(now)
 }
 
 // publish tells each plugin its devices, and starts one for a resource that is

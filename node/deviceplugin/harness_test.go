@@ -225,9 +225,14 @@ func (r *rig) open(file, folder string, drivers ...*fakeDriver) {
 	}
 	podResources := NewPodResources(r.PodResourcesSocket)
 	r.inventory = inventory.New(all, logger)
+	var known func(device.ID) bool
+	if r.terms != nil {
+		known = r.inventory.Has
+	}
 	r.ledger = ledger.New(ledger.Config{
 		File: file, BootID: "boot", Kubelet: podResources, Pods: r.api,
 		Ours:   func(resource string) bool { return r.door.Serves(resource) },
+		Known:  known,
 		Logger: logger,
 	})
 	if err := r.ledger.Load(); err != nil {

@@ -1,6 +1,7 @@
 package deviceplugin
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -160,4 +161,40 @@ func TestADeviceThatTheConfigurationDoesNotFit(t *testing.T) {
 	if diff := cmp.Diff([]string{"", "", ""}, []string{r.door.Offers()[0].Note, r.door.Offers()[1].Note, r.door.Offers()[2].Note}); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Another plugin gave a device under a name that the configuration has not any
+// more, and there is no ledger that tells of it.
+func TestWhatWasGivenUnderAnotherNameIsSeen(t *testing.T) {
+	r := newRig(t, newFakeDriver("nvidia", gpus(2)...))
+	r.Start()
+	r.offered(gpu, "gpu0", "gpu1")
+	a, _ := r.admit("a", "u1")
+	r.stop()
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.configure(sliced(t, 2, renamed))
+	r.open(r.file, r.PluginFolder, r.driver)
+	r.offered(shared, "gpu1::0", "gpu1::1")
+	r.offered(gpu, "gpu0")
+	r.finish(a)
+	r.offered(shared, "gpu0::0", "gpu0::1", "gpu1::0", "gpu1::1")
+}
+
+// The holder has ended and the kubelet gives its replica on before we know:
+// the device has waited for this moment, and is whole now.
+func TestAReplicaThatShouldGoIsNotGivenOn(t *testing.T) {
+	r := newRigWith(t, sliced(t, 2), newFakeDriver("nvidia", gpus(1)...))
+	r.Start()
+	r.offered(gpu, "gpu0::0", "gpu0::1")
+	a, id := r.admit("a", "u1")
+	r.use(configured(t, ""))
+	r.offered(gpu, id)
+	r.api.Delete(a)
+	r.End(a.UID)
+	if _, _, err := r.Give(r.context(), r.podNamed("b", "u2"), "main", gpu, id); err == nil || !strings.Contains(err.Error(), `"gpu0::0" is n`) {
+		t.Errorf("given on: %v", err)
+	}
+	r.offered(gpu, "gpu0")
 }

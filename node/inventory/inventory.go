@@ -152,6 +152,12 @@ func (i *Inventory) Driver(id device.ID) (hardware.Driver, bool) {
 	return i.drivers[index], true
 }
 
+// Has says whether there is such a device.
+func (i *Inventory) Has(id device.ID) bool {
+	_, found := i.Driver(id)
+	return found
+}
+
 // DriverNamed returns the driver of the given name.
 func (i *Inventory) DriverNamed(name string) (hardware.Driver, bool) {
 	for _, driver := range i.drivers {

@@ -27,6 +27,10 @@ type Evidence struct {
 
 	// Ours says which resources are this agent's.
 	Ours func(resource string) bool
+
+	// Known says whether a device is of this node, whatever it is called: a
+	// configuration may have given it another name before. It may be nil.
+	Known func(id device.ID) bool
 }
 
 // PodState is the Pod that has a name now.
@@ -169,9 +173,7 @@ func readList(before []Hold, evidence Evidence) list {
 	for _, container := range evidence.Kubelet {
 		listed.pods[container.podName()] = true
 		for resource, devices := range container.Devices {
-			if !ours[resource] && !evidence.Ours(resource) {
-				continue
-			}
+			isOurs := ours[resource] || evidence.Ours(resource)
 			for _, id := range devices {
 				hold := Hold{
 					Device:    id,
@@ -181,7 +183,8 @@ func readList(before []Hold, evidence Evidence) list {
 					Run:       evidence.Run,
 					podListed: true,
 				}
-				if listed.keys[hold.key()] {
+				foreign := !isOurs && (evidence.Known == nil || !evidence.Known(hold.Of()))
+				if foreign || listed.keys[hold.key()] {
 					continue
 				}
 				listed.holds = append(listed.holds, hold)

@@ -37,8 +37,10 @@ type Config struct {
 	Kubelet Kubelet
 	// Pods may be nil, when there is no API server.
 	Pods Pods
-	// Ours says which resources are this agent's.
-	Ours func(resource string) bool
+	// Ours says which resources are this agent's, and Known which devices are,
+	// under whatever name somebody holds them. Known may be nil.
+	Ours  func(resource string) bool
+	Known func(id device.ID) bool
 
 	Logger *slog.Logger
 }

@@ -25,6 +25,7 @@ func (l *Ledger) Refresh(ctx context.Context) error {
 		Run:     run,
 		NoAPI:   l.config.Pods == nil,
 		Ours:    l.config.Ours,
+		Known:   l.config.Known,
 	}
 	evidence.Pods = l.ask(ctx, Questions(before, evidence))
 	l.commit(before, Decide(before, evidence), started)

@@ -44,6 +44,12 @@ type View struct {
 	Policy config.AllocationPolicy
 }
 
+// Lacks says whether nothing is said of a device yet.
+func (v *View) Lacks(d device.Device) bool {
+	_, planned := v.Offers[d.ID]
+	return !planned
+}
+
 // New returns terms by the configuration, or says why it can not be used.
 // Nothing is offered until the first Look.
 func New(c config.Config, logger *slog.Logger) (*Terms, error) {
