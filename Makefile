@@ -73,7 +73,7 @@ bundle: build ## Pack everything a machine without network needs into build/kilt
 	@mkdir -p build
 	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(BIN)/probe ./test/probe
 	@echo "packing build/kilter.tar.xz (a minute)"
-	@tar -c --exclude=bin/cni/loopback bin hack/prove-gpu hack/run-example examples/*.yaml | xz -T1 -9e > build/kilter.tar.xz
+	@tar -c bin hack/prove-gpu hack/run-example examples/*.yaml | xz -T2 -9 > build/kilter.tar.xz
 	@ls -lh build/kilter.tar.xz | awk '{print "  " $$5}'
 
 .PHONY: prove-gpu

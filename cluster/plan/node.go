@@ -126,6 +126,8 @@ func (c Cluster) kubeletConfig(i int, node Node) ([]byte, error) {
 		},
 		// A device that falls sick leaves the node's status this fast.
 		NodeStatusUpdateFrequency: seconds(1),
+		// And a changed ConfigMap reaches its Pods this fast.
+		SyncFrequency: seconds(10),
 		// There is no DNS in the cluster; a name is refused at once.
 		ClusterDNS:    []string{c.Addresses().API().String()},
 		ClusterDomain: "cluster.local",

@@ -50,18 +50,21 @@ func TestSickDeviceInUseIsLeftToItsPod(t *testing.T) {
 		}
 		return "the Pod's status does not say that the device is unhealthy"
 	})
-	// Nobody else gets it, and the Pod goes on.
+	// Nobody else gets it, and the Pod goes on. The node counts its healthy
+	// device and the scheduler counts the Pod, so the next one waits.
+	waitAllocatable(t, small, smallCount-1, 5*time.Second)
 	create(t, pod("next", small, container("main", 1, "-until-told")))
-	waitPhase(t, "next", corev1.PodRunning)
-	if other := ids(see(t, "next", "main")); slices.Contains(other, given[0]) {
-		t.Errorf("the next Pod was given the sick device %s", given[0])
-	}
+	waitPending(t, "next", "Insufficient nvidia.com/gpu")
 	if p := get(t, "patient"); p.Status.Phase != corev1.PodRunning || p.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the Pod is %s after %d restarts", p.Status.Phase, p.Status.ContainerStatuses[0].RestartCount)
 	}
 	kilter(t, "simulate", "heal", given[0])
 	waitEvent(t, "patient", "DeviceRecovered", given[0])
 	waitAllocatable(t, small, smallCount, 5*time.Second)
+	waitPhase(t, "next", corev1.PodRunning)
+	if other := ids(see(t, "next", "main")); slices.Contains(other, given[0]) {
+		t.Errorf("the next Pod was given %s, which another holds", given[0])
+	}
 }
 
 // survives runs a fault while a Pod holds one of the small node's two devices.
