@@ -176,6 +176,12 @@ func TestWhatWasGivenUnderAnotherNameIsSeen(t *testing.T) {
 	}
 	r.configure(sliced(t, 2, renamed))
 	r.open(r.file, r.PluginFolder, r.driver)
+	r.Eventually("the other one is shared", func() bool {
+		if r.Device(shared, "gpu0::0") != nil {
+			t.Fatal("the device that is held whole was shared for a moment")
+		}
+		return r.Device(shared, "gpu1::0") != nil
+	})
 	r.offered(shared, "gpu1::0", "gpu1::1")
 	r.offered(gpu, "gpu0")
 	r.finish(a)
