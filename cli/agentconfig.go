@@ -23,7 +23,10 @@ type settings struct {
 // taken too, so that a command line can stay as it is, but not shown.
 func (s settings) register() {
 	for _, setting := range config.Settings() {
-		note := strings.ReplaceAll(setting.Note, "`", "")
+		// As the other flags are described: no sentence, and without the
+		// marks that would be taken for the name of the value.
+		note := strings.TrimSuffix(strings.ReplaceAll(setting.Note, "`", ""), ".")
+		note = strings.ToLower(note[:1]) + note[1:]
 		for i, name := range setting.Flags {
 			if setting.Bool {
 				s.flags.Bool(name, false, note)

@@ -30,8 +30,16 @@ type rereader struct {
 
 	// started is what the agent was started with, and used what is in use.
 	started, used config.Config
-	// refused is what was wrong at the last look, to log it once.
+	// last is what the last look found.
+	last found
+	// refused is what was wrong with what is not used, to log it once.
 	refused string
+}
+
+// found is what one look found.
+type found struct {
+	config  config.Config
+	problem string
 }
 
 // run looks until ctx ends.
@@ -47,9 +55,20 @@ func (r *rereader) run(ctx context.Context) error {
 }
 
 // look takes what has changed into use, or logs why not. What is refused is
-// tried again: it may fit once a device has appeared.
+// tried again: it may fit once a device has appeared. A change counts when two
+// looks find the same: a file that somebody is writing may be cut anywhere, and
+// an empty one is a configuration, too.
 func (r *rereader) look(ctx context.Context) {
 	c, warnings, err := r.read()
+	now := found{config: c}
+	if err != nil {
+		now.problem = err.Error()
+	}
+	settled := reflect.DeepEqual(now, r.last)
+	r.last = now
+	if !settled {
+		return
+	}
 	same := err == nil && reflect.DeepEqual(c, r.used)
 	if err == nil && !same {
 		err = r.use(ctx, c)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,7 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kilter-dev/kilter/kube/config"
+	"github.com/kilter-dev/kilter/node/deviceplugin"
+	"github.com/kilter-dev/kilter/node/inventory"
+	"github.com/kilter-dev/kilter/node/ledger"
 	"github.com/kilter-dev/kilter/node/local"
+	"github.com/kilter-dev/kilter/node/terms"
 )
 
 const shared = "nvidia.com/gpu.shared"
@@ -182,6 +187,52 @@ func TestRereading(t *testing.T) {
 	}
 	m.write(sliced(3))
 	s.Eventually("the next good one is used", func() bool { return s.Healthy(shared) == 6 })
+}
+
+// A file that is looked at while it is written is not the new configuration.
+func TestHalfWrittenFileIsNotUsed(t *testing.T) {
+	parse := func(text string) config.Config {
+		c, _, err := config.Read(config.Sources{File: &config.File{Name: "config.yaml", Data: []byte(text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	log := &lines{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	started := parse(sliced(2))
+	offering, err := terms.New(started, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found config.Config
+	var problem error
+	r := &rereader{
+		read:  func() (config.Config, []string, error) { return found, nil, problem },
+		terms: offering, inventory: inventory.New(nil, logger), logger: logger, started: started, used: started,
+		ledger: ledger.New(ledger.Config{Kubelet: deviceplugin.NewPodResources(filepath.Join(t.TempDir(), "none")), Logger: logger}),
+	}
+	for i, step := range []struct {
+		text    string
+		problem error
+		want    int // replicas in use, 0 for none
+	}{
+		{sliced(2), nil, 2}, {"", nil, 2}, {sliced(3), nil, 2}, {sliced(3), nil, 3}, {sliced(3), nil, 3},
+		{"", errors.New("cut off"), 3}, {sliced(3), nil, 3}, {"", nil, 3}, {"", nil, 0},
+	} {
+		found, problem = parse(step.text), step.problem
+		r.look(t.Context())
+		replicas := 0
+		for _, rule := range r.used.Sharing {
+			replicas = rule.Parts[0].Replicas
+		}
+		if replicas != step.want {
+			t.Errorf("look %d: %d replicas, want %d", i, replicas, step.want)
+		}
+	}
+	if log.count("cut off") != 0 || log.count("a changed configuration is in use") != 2 {
+		t.Errorf("the log is\n%s", log.Bytes())
+	}
 }
 
 func TestMPSIsRefusedAtTheStart(t *testing.T) {
