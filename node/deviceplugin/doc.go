@@ -13,4 +13,8 @@
 // kubelet still knows is refused, and by its clean-up of the refusal Kubernetes
 // 1.37 loses sight of the first one too. With fresh names the new registration
 // stands before the old one goes, and there is no moment without devices.
+//
+// A device is offered whole, under its own id, or as replicas, each under an id
+// such as GPU-…::0. Package terms says which; Offers says what that comes to,
+// given who holds what; and a replica is given as the device that it is of.
 package deviceplugin

@@ -16,6 +16,7 @@ import (
 	"github.com/kilter-dev/kilter/node/deviceplugin/kubelettest"
 	"github.com/kilter-dev/kilter/node/inventory"
 	"github.com/kilter-dev/kilter/node/ledger"
+	"github.com/kilter-dev/kilter/node/terms"
 	"github.com/kilter-dev/kilter/place"
 )
 
@@ -87,6 +88,55 @@ func FuzzAllocate(f *testing.F) {
 		slices.Sort(nodes)
 		if !slices.Equal(asked, nodes) {
 			t.Fatalf("asked for %v, given %v", asked, nodes)
+		}
+	})
+}
+
+// FuzzAllocateReplicas asks for anything at all where every device has two
+// replicas. Each container is given the devices of its replicas, each once.
+func FuzzAllocateReplicas(f *testing.F) {
+	for _, seed := range []string{"gpu0::0", "gpu0::0,gpu0::1|gpu2::1", "gpu0::0|gpu0::1", "gpu6::0", "gpu0", "gpu0::2", "gpu0::00", "::0", "gpu0::0::0", "gpu0::0|gpu0::0"} {
+		f.Add(seed)
+	}
+	s := newService(f)
+	var err error
+	if s.giver.terms, err = terms.New(*sliced(f, 2), s.logger); err != nil {
+		f.Fatal(err)
+	}
+	s.giver.terms.Look(s.giver.inventory.Snapshot())
+	f.Fuzz(func(t *testing.T, text string) {
+		request := &pluginapi.AllocateRequest{}
+		var asked []string
+		var want []string
+		for _, container := range strings.Split(text, "|") {
+			ids := strings.Split(container, ",")
+			asked = append(asked, ids...)
+			request.ContainerRequests = append(request.ContainerRequests, &pluginapi.ContainerAllocateRequest{DevicesIds: ids})
+			var devices []string
+			for _, id := range ids {
+				of, _, _ := strings.Cut(id, "::")
+				devices = append(devices, "/dev/"+of)
+			}
+			slices.Sort(devices)
+			want = append(want, strings.Join(slices.Compact(devices), " "))
+		}
+		response, err := s.Allocate(t.Context(), request)
+		good := len(slices.Compact(slices.Sorted(slices.Values(asked)))) == len(asked)
+		for _, id := range asked {
+			of, number, _ := strings.Cut(id, "::")
+			good = good && known(of) && of != "gpu6" && (number == "0" || number == "1")
+		}
+		if good != (err == nil) {
+			t.Fatalf("asked for %q: %v, %v", text, response, err)
+		}
+		for i, container := range response.GetContainerResponses() {
+			var nodes []string
+			for _, d := range container.GetDevices() {
+				nodes = append(nodes, d.GetHostPath())
+			}
+			if got := strings.Join(nodes, " "); got != want[i] {
+				t.Fatalf("asked for %q, container %d is given %s, want %s", text, i, got, want[i])
+			}
 		}
 	})
 }
