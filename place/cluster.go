@@ -26,6 +26,7 @@ type Cluster struct {
 	shapes     map[string]int
 	topologies map[string]*topology
 	selectors  map[string]Selector
+	rooms      []mix.Room // scratch of rowOf
 
 	columns map[string]*column
 	asked   uint64 // counts the questions, to know which column is oldest
@@ -81,7 +82,7 @@ func (c *Cluster) SetNode(n Node) error {
 	for id := range c.heldOn[n.Name] {
 		added.take(c.holdings[id], 1)
 	}
-	added.row = c.mix.Row(added.state())
+	added.row = c.rowOf(added, added.free, added.room)
 	c.mix.Add(added.row, added.shape)
 	c.nodes[slot], c.byName[n.Name] = added, added
 	return nil
@@ -155,7 +156,7 @@ func (c *Cluster) apply(h Holding, times int64) {
 	n.take(h, times)
 	n.version = c.version
 	c.mix.Remove(n.row, n.shape)
-	n.row = c.mix.Row(n.state())
+	n.row = c.rowOf(n, n.free, n.room)
 	c.mix.Add(n.row, n.shape)
 }
 

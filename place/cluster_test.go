@@ -216,8 +216,8 @@ func TestRanks(t *testing.T) {
 	}{
 		{MostPowerful, "big [gpu-1]"},
 		{SmallestFit, "small [gpu-1]"},
-		{Spread, "small [gpu-1]"}, // big is used as little, but has more left over
-		{Pack, "busy [gpu-0]"},
+		{Spread, "big [gpu-1]"}, // small is used as little, but comes later
+		{Pack, "big [gpu-0]"},   // the first node, and on it the fuller device
 	} {
 		c := newTestCluster(t, small, big, busy)
 		got := offerOf(t, c, Request{Groups: []Group{{Count: 1, Each: part, Rank: test.rank}}})

@@ -17,7 +17,9 @@ type node struct {
 	version uint64
 
 	free     Host
-	room     []Amount // by device
+	room     []Amount // by device: what is free
+	capacity []Amount // by device
+	usable   []bool   // by device: whether it is healthy
 	kinds    []int    // by device
 	topology *topology
 	matches  map[string][]bool // by selector, by device
@@ -51,6 +53,8 @@ func (c *Cluster) describe(n *node) {
 	for i := range n.devices {
 		d := &n.devices[i]
 		n.room[i] = d.capacity().plus(d.Taken, -1)
+		n.capacity = append(n.capacity, d.capacity())
+		n.usable = append(n.usable, d.Health.OK())
 		n.kinds[i] = c.kindOf(d.Device)
 		empty.Rooms = append(empty.Rooms, mix.Room{Kind: n.kinds[i], Amount: mix.Amount(d.capacity()), Devices: 1})
 		fmt.Fprint(&shape, " ", n.kinds[i])
@@ -99,20 +103,17 @@ func (n *node) find(id device.ID) int {
 	return -1
 }
 
-// state is what the node's worth depends on.
-func (n *node) state() mix.State { return n.stateWith(n.free, n.room) }
-
-func (n *node) stateWith(free Host, room []Amount) mix.State {
-	s := mix.State{
-		CPUMilli: free.CPUMilli, MemoryBytes: free.MemoryBytes, Pods: free.Pods,
-		Rooms: make([]mix.Room, 0, len(room)),
-	}
+// rowOf is what the mix knows of the node with that much free.
+func (c *Cluster) rowOf(n *node, free Host, room []Amount) *mix.Row {
+	c.rooms = c.rooms[:0]
 	for i := range room {
-		if n.devices[i].Health.OK() {
-			s.Rooms = append(s.Rooms, mix.Room{Kind: n.kinds[i], Amount: mix.Amount(room[i]), Devices: 1})
+		if n.usable[i] {
+			c.rooms = append(c.rooms, mix.Room{Kind: n.kinds[i], Amount: mix.Amount(room[i]), Devices: 1})
 		}
 	}
-	return s
+	return c.mix.Row(mix.State{
+		CPUMilli: free.CPUMilli, MemoryBytes: free.MemoryBytes, Pods: free.Pods, Rooms: c.rooms,
+	})
 }
 
 // matching says which devices the selector matches.

@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -35,7 +36,7 @@ type bid struct {
 //
 // Better is, by the first that differs: the bandwidth in groups that prefer or
 // require links; the rank of each group; the worth that the cluster keeps for
-// what is usually asked of it; the least left over on the node; the first name.
+// what is usually asked of it; the name of the node, the first in order.
 func (c *Cluster) Offers(r Request, most int) ([]Offer, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -92,14 +93,16 @@ func compareBids(a, b *bid) int {
 			return order
 		}
 	}
-	if a.gain != b.gain {
-		return cmp.Compare(b.gain, a.gain)
-	}
-	if a.left != b.left {
-		return cmp.Compare(a.left, b.left)
+	if x, y := level(a.gain), level(b.gain); x != y {
+		return cmp.Compare(y, x)
 	}
 	return strings.Compare(a.node.name, b.node.name)
 }
+
+// level cuts a gain into steps of a sixty-fourth of a device. Less is noise,
+// and would keep many nodes half full; the order of names fills one node after
+// the other, and lets the last ones run empty.
+func level(gain float64) float64 { return math.Floor(gain * 64) }
 
 func (b *bid) offer(r *Request) Offer {
 	o := Offer{Node: b.node.name, Gain: b.gain, host: r.Host, version: b.node.version}

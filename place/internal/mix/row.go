@@ -37,8 +37,7 @@ type Row struct {
 	rooms             []room  // the fullest first
 	room              float64 // the device room, in thousandths of a device
 
-	fits       []float32 // k_m, by class
-	lost       []float32 // F_m in thousandths, by class
+	cells      []float32 // by class: k_m, and F_m in thousandths
 	generation int       // of the classes' numbers
 
 	base  float64 // the sums of the formula
@@ -153,14 +152,13 @@ func times(d *demand, r *room) int64 {
 // complete fills in the classes that have come since.
 func (m *Mix) complete(row *Row) {
 	if row.generation != m.generation {
-		row.fits, row.lost, row.generation = row.fits[:0], row.lost[:0], m.generation
+		row.cells, row.generation = row.cells[:0], m.generation
 	}
-	if missing := len(m.classes) - len(row.fits); missing > 0 {
-		row.fits, row.lost = slices.Grow(row.fits, missing), slices.Grow(row.lost, missing)
-	}
-	for i := len(row.fits); i < len(m.classes); i++ {
+	known := len(row.cells) / 2
+	row.cells = slices.Grow(row.cells, 2*(len(m.classes)-known))
+	for i := known; i < len(m.classes); i++ {
 		fits, lost := m.weigh(row, &m.classes[i])
-		row.fits, row.lost = append(row.fits, float32(fits)), append(row.lost, float32(lost))
+		row.cells = append(row.cells, float32(fits), float32(lost))
 	}
 }
 
@@ -203,8 +201,9 @@ func (m *Mix) Worth(row *Row, shape int) float64 {
 	if row.epoch != m.epoch {
 		m.complete(row)
 		var sum float64
-		for i, fit := range m.fit {
-			sum += fit*float64(row.fits[i]) - m.lost[i]*float64(row.lost[i])
+		cells := row.cells[:len(m.weights)]
+		for i, weight := range m.weights {
+			sum += weight * float64(cells[i])
 		}
 		row.base, row.epoch = sum, m.epoch
 	}
@@ -213,6 +212,3 @@ func (m *Mix) Worth(row *Row, shape int) float64 {
 	}
 	return row.base + m.shapes[shape].price*row.fill
 }
-
-// Room is the device room of the state, in thousandths of a device.
-func (r *Row) Room() float64 { return r.room }
