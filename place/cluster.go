@@ -77,7 +77,7 @@ func (c *Cluster) SetNode(n Node) error {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
 	c.version++
-	added := &node{name: n.Name, slot: slot, host: n.Host, devices: devices, version: c.version}
+	added := &node{name: n.Name, slot: slot, host: n.Host, taken: n.Taken, devices: devices, version: c.version}
 	c.describe(added)
 	for id := range c.heldOn[n.Name] {
 		added.take(c.holdings[id], 1)
@@ -146,14 +146,33 @@ func (c *Cluster) Release(id string) error {
 	return nil
 }
 
+// SetTaken says how much of a node's host Pods have that hold no Holding here.
+// It is cheaper than SetNode, and changes no device.
+func (c *Cluster) SetTaken(name string, taken Host) error {
+	n := c.byName[name]
+	if n == nil {
+		return fmt.Errorf("set what is taken on node %q: %w", name, ErrUnknown)
+	}
+	if n.taken != taken {
+		c.version++
+		n.free = n.free.plus(n.taken, 1).plus(taken, -1)
+		n.taken = taken
+		c.changed(n)
+	}
+	return nil
+}
+
 // apply changes the one node of the holding.
 func (c *Cluster) apply(h Holding, times int64) {
 	c.version++
-	n := c.byName[h.Node]
-	if n == nil {
-		return
+	if n := c.byName[h.Node]; n != nil {
+		n.take(h, times)
+		c.changed(n)
 	}
-	n.take(h, times)
+}
+
+// changed makes known that a node has more or less free than before.
+func (c *Cluster) changed(n *node) {
 	n.version = c.version
 	c.mix.Remove(n.row, n.shape)
 	n.row = c.rowOf(n, n.free, n.room)

@@ -120,6 +120,27 @@ func TestHoldingsOutliveTheirNode(t *testing.T) {
 	}
 }
 
+func TestOthersTakeOfTheHost(t *testing.T) {
+	c := newTestCluster(t, gpuNode("a", 1))
+	offer := offerOf(t, c, wholeDevices(1))
+	if err := c.SetTaken("a", Host{CPUMilli: 7500}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit("pod", offer); !errors.Is(err, ErrStale) {
+		t.Fatalf("got %v, want ErrStale", err)
+	}
+	if offers, _ := c.Offers(wholeDevices(1), 1); len(offers) != 0 {
+		t.Fatalf("got %v, but half a core is free", offers)
+	}
+	if err := c.SetTaken("a", Host{CPUMilli: 7000}); err != nil {
+		t.Fatal(err)
+	}
+	offerOf(t, c, wholeDevices(1))
+	if err := c.SetTaken("b", Host{}); !errors.Is(err, ErrUnknown) {
+		t.Fatalf("got %v, want ErrUnknown", err)
+	}
+}
+
 func TestOvercommitIsRecordedNotHidden(t *testing.T) {
 	c := newTestCluster(t, gpuNode("a", 1))
 	for _, id := range []string{"one", "two"} {

@@ -13,6 +13,7 @@ type node struct {
 	name    string
 	slot    int
 	host    Host
+	taken   Host     // of it, by others
 	devices []Device // in the order of index and id
 	version uint64
 
@@ -43,13 +44,13 @@ var kindAttributes = [...]string{
 
 // describe finds out what the node is like when nothing is held on it.
 func (c *Cluster) describe(n *node) {
-	n.free = n.host
+	n.free = n.host.plus(n.taken, -1)
 	n.matches = map[string][]bool{}
 	n.room = make([]Amount, len(n.devices))
 	n.kinds = make([]int, len(n.devices))
 	empty := mix.State{CPUMilli: n.host.CPUMilli, MemoryBytes: n.host.MemoryBytes, Pods: n.host.Pods}
 	var shape strings.Builder
-	fmt.Fprint(&shape, n.host)
+	fmt.Fprint(&shape, n.host.CPUMilli, mix.Rounded(n.host.MemoryBytes))
 	for i := range n.devices {
 		d := &n.devices[i]
 		n.room[i] = d.capacity().plus(d.Taken, -1)

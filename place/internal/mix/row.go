@@ -3,6 +3,7 @@ package mix
 import (
 	"cmp"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 )
 
@@ -19,6 +20,18 @@ type Room struct {
 	Kind    int
 	Amount  Amount
 	Devices int
+}
+
+// enoughPods is a number of free slots that is as good as any more.
+const enoughPods = 64
+
+// Rounded cuts an amount to its six leading binary digits, three percent at
+// most.
+func Rounded(n int64) int64 {
+	if digits := bits.Len64(uint64(max(0, n))); digits > 6 {
+		return n >> (digits - 6) << (digits - 6)
+	}
+	return n
 }
 
 // maxCells bounds the rows that are kept: rows times classes.
@@ -47,8 +60,10 @@ type Row struct {
 }
 
 // Row returns the row of a state. Rooms need no order; those that are used up
-// are left out.
+// are left out. Memory is rounded, and slots beyond what matters do not count,
+// so that nodes which differ in trifles are in the same state.
 func (m *Mix) Row(s State) *Row {
+	s.MemoryBytes, s.Pods = Rounded(s.MemoryBytes), min(s.Pods, enoughPods)
 	var scratch [16]room
 	rooms := scratch[:0]
 	for _, r := range s.Rooms {
