@@ -179,11 +179,19 @@ func (c *Cluster) changed(n *node) {
 	c.mix.Add(n.row, n.shape)
 }
 
+// maxSelectors bounds the selectors that are kept for the mix.
+const maxSelectors = 4096
+
 // Learn counts a request towards the mix that the cluster is kept ready for.
 // Tell each request once, when it arrives, whether it can be placed or not.
 func (c *Cluster) Learn(r Request) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("learn: %w", err)
+	}
+	if len(c.selectors) >= maxSelectors {
+		// Those still in use come again with the next request. Until then a
+		// new kind of device counts as matching; it is statistics only.
+		clear(c.selectors)
 	}
 	class := mix.Class{CPUMilli: r.Host.CPUMilli}
 	for i := range r.Groups {

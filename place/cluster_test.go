@@ -92,6 +92,17 @@ func TestOfferStaysGoodWhileOtherNodesChange(t *testing.T) {
 	}
 }
 
+func TestOffersAmong(t *testing.T) {
+	c := newTestCluster(t, gpuNode("a", 1), gpuNode("b", 1), gpuNode("c", 1))
+	got, err := c.OffersAmong(wholeDevices(1), 2, func(name string) bool { return name != "a" })
+	if err != nil || fmt.Sprint(got) != "[b [gpu-0] c [gpu-0]]" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := c.Offers(wholeDevices(1), 0); err == nil {
+		t.Error("no offers were asked for, and that was fine")
+	}
+}
+
 func TestHoldingsOutliveTheirNode(t *testing.T) {
 	c := newTestCluster(t, gpuNode("a", 2))
 	if err := c.Commit("pod", offerOf(t, c, wholeDevices(2))); err != nil {

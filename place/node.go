@@ -117,10 +117,16 @@ func (c *Cluster) rowOf(n *node, free Host, room []Amount) *mix.Row {
 	})
 }
 
+// maxMatches bounds the selectors whose matches are remembered.
+const maxMatches = 256
+
 // matching says which devices the selector matches.
 func (n *node) matching(s Selector) []bool {
 	if found, ok := n.matches[s.Name]; ok {
 		return found
+	}
+	if len(n.matches) >= maxMatches {
+		clear(n.matches)
 	}
 	found := make([]bool, len(n.devices))
 	for i := range n.devices {

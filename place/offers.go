@@ -38,13 +38,21 @@ type bid struct {
 // require links; the rank of each group; the worth that the cluster keeps for
 // what is usually asked of it; the name of the node, the first in order.
 func (c *Cluster) Offers(r Request, most int) ([]Offer, error) {
+	return c.OffersAmong(r, most, func(string) bool { return true })
+}
+
+// OffersAmong is Offers on the nodes that are allowed, by name.
+func (c *Cluster) OffersAmong(r Request, most int, allowed func(node string) bool) ([]Offer, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
+	}
+	if most < 1 {
+		return nil, fmt.Errorf("asked for %d offers; at least one makes sense", most)
 	}
 	col := c.column(r)
 	var best []bid // the best first
 	for slot, n := range c.nodes {
-		if n == nil {
+		if n == nil || !allowed(n.name) {
 			continue
 		}
 		cell := &col.cells[slot]
