@@ -127,8 +127,9 @@ func wayBid(c *Cluster, n *node, r *Request, parts []Part) bid {
 		room[at] = room[at].plus(part.Amount, -1)
 	}
 	after := n.free.plus(r.Host, -1)
-	o := &option{taken: found, row: c.rowOf(n, after, room)}
+	o := &option{taken: found, row: c.mix.Row(n.stateWith(after, room))}
 	o.links, o.rank = n.linksOf(r.Groups, found), n.ranksOf(r.Groups, found)
+	o.left = c.leftover(n, after, o.row)
 	return bid{n, o, c.mix.Worth(o.row, n.shape) - c.mix.Worth(n.row, n.shape)}
 }
 
@@ -190,7 +191,7 @@ func TestOffersAgainstBruteForce(t *testing.T) {
 		for _, other := range bids {
 			if len(r.Groups) == 1 && r.Groups[0].Count > 1 {
 				// Of several devices only links and rank are exact.
-				other.gain, other.node = best.gain, best.node
+				other.gain, other.left, other.node = best.gain, best.left, best.node
 			}
 			if compareBids(&other, &best) < 0 {
 				t.Fatalf("round %d: %v is worse than %v of %s\nrequest %+v", round, offers[0], other.taken, other.node.name, r)

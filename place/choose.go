@@ -12,6 +12,7 @@ type option struct {
 	row   *mix.Row // the node's state afterwards
 	links int64    // the bandwidth within groups that wish for links
 	rank  []rankKey
+	left  float64 // what is left of CPU and devices, in parts of all
 }
 
 // taken is a part of a device, by its place on the node.
@@ -30,37 +31,52 @@ func (c *Cluster) options(n *node, r *Request) []option {
 	if after.CPUMilli < 0 || after.MemoryBytes < 0 || after.Pods < 0 {
 		return nil
 	}
-	a := assignment{cluster: c, node: n, groups: r.Groups, after: after, room: slices.Clone(n.room)}
+	a := assignment{node: n, groups: r.Groups, room: slices.Clone(n.room)}
 	a.search(0)
 	if len(a.found) == 0 && len(r.Groups) > 1 {
 		a.exhaust(0)
 	}
-	return a.found
+	options := make([]option, 0, len(a.found))
+	for _, found := range a.found {
+		room := slices.Clone(n.room)
+		for _, t := range found {
+			room[t.device] = room[t.device].plus(t.amount, -1)
+		}
+		o := option{taken: found, row: c.mix.Row(n.stateWith(after, room))}
+		o.links, o.rank = n.linksOf(r.Groups, found), n.ranksOf(r.Groups, found)
+		o.left = c.leftover(n, after, o.row)
+		options = append(options, o)
+	}
+	return options
+}
+
+// leftover is what stays free, in parts of what there is: the less, the
+// better packed.
+func (c *Cluster) leftover(n *node, after Host, row *mix.Row) float64 {
+	var left float64
+	if n.host.CPUMilli > 0 {
+		left = float64(after.CPUMilli) / float64(n.host.CPUMilli)
+	}
+	if len(n.devices) > 0 {
+		left += row.Room() / float64(WholeCompute*len(n.devices))
+	}
+	return left
 }
 
 // assignment finds devices for groups, one group after the other.
 type assignment struct {
-	cluster *Cluster
-	node    *node
-	groups  []Group
-	after   Host     // what is free of the host then
-	room    []Amount // what is left after the groups so far
-	taken   []taken
-	found   []option
-	steps   int // of exhaust
-}
-
-// finish keeps what is taken as an option.
-func (a *assignment) finish() {
-	o := option{taken: slices.Clone(a.taken), row: a.cluster.rowOf(a.node, a.after, a.room)}
-	o.links, o.rank = a.node.linksOf(a.groups, o.taken), a.node.ranksOf(a.groups, o.taken)
-	a.found = append(a.found, o)
+	node   *node
+	groups []Group
+	room   []Amount // what is left after the groups so far
+	taken  []taken
+	found  [][]taken
+	steps  int // of exhaust
 }
 
 // search tries the promising choices of each group.
 func (a *assignment) search(group int) {
 	if group == len(a.groups) {
-		a.finish()
+		a.found = append(a.found, slices.Clone(a.taken))
 		return
 	}
 	for _, members := range a.choices(&a.groups[group]) {
@@ -77,7 +93,7 @@ func (a *assignment) with(group int, members []int, do func()) {
 	for _, i := range members {
 		amount := g.Each
 		if g.whole() {
-			amount = a.node.capacity[i]
+			amount = a.node.devices[i].capacity()
 		}
 		a.room[i] = a.room[i].plus(amount, -1)
 		a.taken = append(a.taken, taken{group, i, amount})
@@ -92,18 +108,22 @@ func (a *assignment) with(group int, members []int, do func()) {
 
 // fits reports whether the group's amount is free on the device.
 func (a *assignment) fits(g *Group, i int) bool {
-	if g.whole() {
-		return a.node.usable[i] && a.room[i] == a.node.capacity[i]
+	d := &a.node.devices[i]
+	if !d.Health.OK() {
+		return false
 	}
-	return a.node.usable[i] && a.room[i].holds(g.Each)
+	if g.whole() {
+		return a.room[i] == d.capacity()
+	}
+	return a.room[i].holds(g.Each)
 }
 
 // candidates are the devices that would do for the group.
 func (a *assignment) candidates(g *Group) []int {
 	matching := a.node.matching(g.Selector)
 	var pool []int
-	for i, match := range matching {
-		if match && a.fits(g, i) {
+	for i := range a.node.devices {
+		if matching[i] && a.fits(g, i) {
 			pool = append(pool, i)
 		}
 	}
@@ -208,7 +228,7 @@ const maxExhaustSteps = 100_000
 // It is for requests of several groups that get in each other's way.
 func (a *assignment) exhaust(group int) {
 	if group == len(a.groups) {
-		a.finish()
+		a.found = append(a.found, slices.Clone(a.taken))
 		return
 	}
 	g := &a.groups[group]

@@ -26,7 +26,6 @@ type Cluster struct {
 	shapes     map[string]int
 	topologies map[string]*topology
 	selectors  map[string]Selector
-	rooms      []mix.Room // scratch of rowOf
 
 	columns map[string]*column
 	asked   uint64 // counts the questions, to know which column is oldest
@@ -77,12 +76,12 @@ func (c *Cluster) SetNode(n Node) error {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
 	c.version++
-	added := &node{name: n.Name, slot: slot, host: n.Host, taken: n.Taken, devices: devices, version: c.version}
+	added := &node{name: n.Name, slot: slot, host: n.Host, devices: devices, version: c.version}
 	c.describe(added)
 	for id := range c.heldOn[n.Name] {
 		added.take(c.holdings[id], 1)
 	}
-	added.row = c.rowOf(added, added.free, added.room)
+	added.row = c.mix.Row(added.state())
 	c.mix.Add(added.row, added.shape)
 	c.nodes[slot], c.byName[n.Name] = added, added
 	return nil
@@ -146,52 +145,25 @@ func (c *Cluster) Release(id string) error {
 	return nil
 }
 
-// SetTaken says how much of a node's host Pods have that hold no Holding here.
-// It is cheaper than SetNode, and changes no device.
-func (c *Cluster) SetTaken(name string, taken Host) error {
-	n := c.byName[name]
-	if n == nil {
-		return fmt.Errorf("set what is taken on node %q: %w", name, ErrUnknown)
-	}
-	if n.taken != taken {
-		c.version++
-		n.free = n.free.plus(n.taken, 1).plus(taken, -1)
-		n.taken = taken
-		c.changed(n)
-	}
-	return nil
-}
-
 // apply changes the one node of the holding.
 func (c *Cluster) apply(h Holding, times int64) {
 	c.version++
-	if n := c.byName[h.Node]; n != nil {
-		n.take(h, times)
-		c.changed(n)
+	n := c.byName[h.Node]
+	if n == nil {
+		return
 	}
-}
-
-// changed makes known that a node has more or less free than before.
-func (c *Cluster) changed(n *node) {
+	n.take(h, times)
 	n.version = c.version
 	c.mix.Remove(n.row, n.shape)
-	n.row = c.rowOf(n, n.free, n.room)
+	n.row = c.mix.Row(n.state())
 	c.mix.Add(n.row, n.shape)
 }
-
-// maxSelectors bounds the selectors that are kept for the mix.
-const maxSelectors = 4096
 
 // Learn counts a request towards the mix that the cluster is kept ready for.
 // Tell each request once, when it arrives, whether it can be placed or not.
 func (c *Cluster) Learn(r Request) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("learn: %w", err)
-	}
-	if len(c.selectors) >= maxSelectors {
-		// Those still in use come again with the next request. Until then a
-		// new kind of device counts as matching; it is statistics only.
-		clear(c.selectors)
 	}
 	class := mix.Class{CPUMilli: r.Host.CPUMilli}
 	for i := range r.Groups {

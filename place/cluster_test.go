@@ -92,17 +92,6 @@ func TestOfferStaysGoodWhileOtherNodesChange(t *testing.T) {
 	}
 }
 
-func TestOffersAmong(t *testing.T) {
-	c := newTestCluster(t, gpuNode("a", 1), gpuNode("b", 1), gpuNode("c", 1))
-	got, err := c.OffersAmong(wholeDevices(1), 2, func(name string) bool { return name != "a" })
-	if err != nil || fmt.Sprint(got) != "[b [gpu-0] c [gpu-0]]" {
-		t.Errorf("got %v, %v", got, err)
-	}
-	if _, err := c.Offers(wholeDevices(1), 0); err == nil {
-		t.Error("no offers were asked for, and that was fine")
-	}
-}
-
 func TestHoldingsOutliveTheirNode(t *testing.T) {
 	c := newTestCluster(t, gpuNode("a", 2))
 	if err := c.Commit("pod", offerOf(t, c, wholeDevices(2))); err != nil {
@@ -128,27 +117,6 @@ func TestHoldingsOutliveTheirNode(t *testing.T) {
 	}
 	if got := offerOf(t, c, wholeDevices(2)); len(got.Parts) != 2 {
 		t.Fatalf("got %v, want both devices", got)
-	}
-}
-
-func TestOthersTakeOfTheHost(t *testing.T) {
-	c := newTestCluster(t, gpuNode("a", 1))
-	offer := offerOf(t, c, wholeDevices(1))
-	if err := c.SetTaken("a", Host{CPUMilli: 7500}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Commit("pod", offer); !errors.Is(err, ErrStale) {
-		t.Fatalf("got %v, want ErrStale", err)
-	}
-	if offers, _ := c.Offers(wholeDevices(1), 1); len(offers) != 0 {
-		t.Fatalf("got %v, but half a core is free", offers)
-	}
-	if err := c.SetTaken("a", Host{CPUMilli: 7000}); err != nil {
-		t.Fatal(err)
-	}
-	offerOf(t, c, wholeDevices(1))
-	if err := c.SetTaken("b", Host{}); !errors.Is(err, ErrUnknown) {
-		t.Fatalf("got %v, want ErrUnknown", err)
 	}
 }
 
@@ -248,8 +216,8 @@ func TestRanks(t *testing.T) {
 	}{
 		{MostPowerful, "big [gpu-1]"},
 		{SmallestFit, "small [gpu-1]"},
-		{Spread, "big [gpu-1]"}, // small is used as little, but comes later
-		{Pack, "big [gpu-0]"},   // the first node, and on it the fuller device
+		{Spread, "small [gpu-1]"}, // big is used as little, but has more left over
+		{Pack, "busy [gpu-0]"},
 	} {
 		c := newTestCluster(t, small, big, busy)
 		got := offerOf(t, c, Request{Groups: []Group{{Count: 1, Each: part, Rank: test.rank}}})

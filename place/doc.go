@@ -13,8 +13,8 @@
 // group finds its devices: matching, healthy, with the amount free, and linked
 // where that is required. Of the ways to serve it, the better one has, by the
 // first that differs: more bandwidth where links are wished for, a better rank
-// where one is given, a smaller loss of worth for the cluster, and the first
-// name. There is no tie that luck decides.
+// where one is given, a smaller loss of worth for the cluster, less left over
+// on its node, and the first name. There is no tie that luck decides.
 //
 // The worth of a cluster is what its free room can still do for requests like
 // those of late; package internal/mix has the formula. It is a sum over nodes,

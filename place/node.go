@@ -13,14 +13,11 @@ type node struct {
 	name    string
 	slot    int
 	host    Host
-	taken   Host     // of it, by others
 	devices []Device // in the order of index and id
 	version uint64
 
 	free     Host
-	room     []Amount // by device: what is free
-	capacity []Amount // by device
-	usable   []bool   // by device: whether it is healthy
+	room     []Amount // by device
 	kinds    []int    // by device
 	topology *topology
 	matches  map[string][]bool // by selector, by device
@@ -44,18 +41,16 @@ var kindAttributes = [...]string{
 
 // describe finds out what the node is like when nothing is held on it.
 func (c *Cluster) describe(n *node) {
-	n.free = n.host.plus(n.taken, -1)
+	n.free = n.host
 	n.matches = map[string][]bool{}
 	n.room = make([]Amount, len(n.devices))
 	n.kinds = make([]int, len(n.devices))
 	empty := mix.State{CPUMilli: n.host.CPUMilli, MemoryBytes: n.host.MemoryBytes, Pods: n.host.Pods}
 	var shape strings.Builder
-	fmt.Fprint(&shape, n.host.CPUMilli, mix.Rounded(n.host.MemoryBytes))
+	fmt.Fprint(&shape, n.host)
 	for i := range n.devices {
 		d := &n.devices[i]
 		n.room[i] = d.capacity().plus(d.Taken, -1)
-		n.capacity = append(n.capacity, d.capacity())
-		n.usable = append(n.usable, d.Health.OK())
 		n.kinds[i] = c.kindOf(d.Device)
 		empty.Rooms = append(empty.Rooms, mix.Room{Kind: n.kinds[i], Amount: mix.Amount(d.capacity()), Devices: 1})
 		fmt.Fprint(&shape, " ", n.kinds[i])
@@ -104,29 +99,26 @@ func (n *node) find(id device.ID) int {
 	return -1
 }
 
-// rowOf is what the mix knows of the node with that much free.
-func (c *Cluster) rowOf(n *node, free Host, room []Amount) *mix.Row {
-	c.rooms = c.rooms[:0]
+// state is what the node's worth depends on.
+func (n *node) state() mix.State { return n.stateWith(n.free, n.room) }
+
+func (n *node) stateWith(free Host, room []Amount) mix.State {
+	s := mix.State{
+		CPUMilli: free.CPUMilli, MemoryBytes: free.MemoryBytes, Pods: free.Pods,
+		Rooms: make([]mix.Room, 0, len(room)),
+	}
 	for i := range room {
-		if n.usable[i] {
-			c.rooms = append(c.rooms, mix.Room{Kind: n.kinds[i], Amount: mix.Amount(room[i]), Devices: 1})
+		if n.devices[i].Health.OK() {
+			s.Rooms = append(s.Rooms, mix.Room{Kind: n.kinds[i], Amount: mix.Amount(room[i]), Devices: 1})
 		}
 	}
-	return c.mix.Row(mix.State{
-		CPUMilli: free.CPUMilli, MemoryBytes: free.MemoryBytes, Pods: free.Pods, Rooms: c.rooms,
-	})
+	return s
 }
-
-// maxMatches bounds the selectors whose matches are remembered.
-const maxMatches = 256
 
 // matching says which devices the selector matches.
 func (n *node) matching(s Selector) []bool {
 	if found, ok := n.matches[s.Name]; ok {
 		return found
-	}
-	if len(n.matches) >= maxMatches {
-		clear(n.matches)
 	}
 	found := make([]bool, len(n.devices))
 	for i := range n.devices {

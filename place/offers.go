@@ -3,7 +3,6 @@ package place
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -36,23 +35,15 @@ type bid struct {
 //
 // Better is, by the first that differs: the bandwidth in groups that prefer or
 // require links; the rank of each group; the worth that the cluster keeps for
-// what is usually asked of it; the name of the node, the first in order.
+// what is usually asked of it; the least left over on the node; the first name.
 func (c *Cluster) Offers(r Request, most int) ([]Offer, error) {
-	return c.OffersAmong(r, most, func(string) bool { return true })
-}
-
-// OffersAmong is Offers on the nodes that are allowed, by name.
-func (c *Cluster) OffersAmong(r Request, most int, allowed func(node string) bool) ([]Offer, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
-	}
-	if most < 1 {
-		return nil, fmt.Errorf("asked for %d offers; at least one makes sense", most)
 	}
 	col := c.column(r)
 	var best []bid // the best first
 	for slot, n := range c.nodes {
-		if n == nil || !allowed(n.name) {
+		if n == nil {
 			continue
 		}
 		cell := &col.cells[slot]
@@ -101,16 +92,14 @@ func compareBids(a, b *bid) int {
 			return order
 		}
 	}
-	if x, y := level(a.gain), level(b.gain); x != y {
-		return cmp.Compare(y, x)
+	if a.gain != b.gain {
+		return cmp.Compare(b.gain, a.gain)
+	}
+	if a.left != b.left {
+		return cmp.Compare(a.left, b.left)
 	}
 	return strings.Compare(a.node.name, b.node.name)
 }
-
-// level cuts a gain into steps of a sixty-fourth of a device. Less is noise,
-// and would keep many nodes half full; the order of names fills one node after
-// the other, and lets the last ones run empty.
-func level(gain float64) float64 { return math.Floor(gain * 64) }
 
 func (b *bid) offer(r *Request) Offer {
 	o := Offer{Node: b.node.name, Gain: b.gain, host: r.Host, version: b.node.version}

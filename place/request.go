@@ -84,7 +84,7 @@ type Rank string
 
 const (
 	// Pack keeps the cluster able to serve what is usually asked of it, and
-	// among equals fills one node after the other, in the order of names.
+	// among equals fills the fullest node.
 	Pack Rank = ""
 	// Spread prefers the least used node, and on it the least used devices.
 	Spread Rank = "Spread"

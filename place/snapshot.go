@@ -11,10 +11,10 @@ import (
 // Node is a node of the cluster and what there is to give on it.
 type Node struct {
 	Name string
-	// Host is what Pods can have of it, and Taken how much of that is taken by
-	// Pods that hold no Holding here.
-	Host, Taken Host
-	Devices     []Device
+	// Host is what Pods can have of it, less what is taken by those that hold
+	// no Holding here.
+	Host    Host
+	Devices []Device
 }
 
 // Device is a device and how much of it is taken by somebody who holds no
@@ -98,7 +98,7 @@ func (c *Cluster) Snapshot() Snapshot {
 	s := Snapshot{Version: c.version}
 	for _, n := range c.nodes {
 		if n != nil {
-			s.Nodes = append(s.Nodes, Node{n.name, n.host, n.taken, slices.Clone(n.devices)})
+			s.Nodes = append(s.Nodes, Node{n.name, n.host, slices.Clone(n.devices)})
 		}
 	}
 	for _, h := range c.holdings {

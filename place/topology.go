@@ -15,7 +15,6 @@ type topology struct {
 	worth  [][]int64
 	scale  int64
 	linked bool // there is any link
-	even   bool // every two devices are worth the same
 	chosen map[string]subset
 }
 
@@ -53,11 +52,9 @@ func (c *Cluster) topologyOf(devices []Device) *topology {
 		}
 		known = &topology{chosen: map[string]subset{}}
 		known.worth, known.scale = pairWorth(ids, described)
-		known.even = true
 		for i := range known.worth {
-			for j, w := range known.worth[i] {
+			for _, w := range known.worth[i] {
 				known.linked = known.linked || w >= known.scale
-				known.even = known.even && (i == j || w == known.worth[0][1])
 			}
 		}
 		c.topologies[b.String()] = known
@@ -71,8 +68,8 @@ func (t *topology) choose(pool []int, count int, linked bool) subset {
 	if count == 0 || count > len(pool) || linked && count > 1 && !t.linked {
 		return subset{}
 	}
-	if t.even || count == len(pool) && !linked {
-		return subset{pool[:count], t.bandwidth(pool[:count])}
+	if count == len(pool) && !linked {
+		return subset{pool, t.bandwidth(pool)}
 	}
 	key := make([]byte, 0, 64)
 	key = binary.AppendVarint(key, int64(count))

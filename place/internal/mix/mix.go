@@ -1,20 +1,21 @@
 // Package mix knows what has been asked for lately, and what the free room of
 // a node is worth to requests like those.
 //
-// The worth of a node, in devices, is
+// The worth of a node is
 //
-//	Φ(n) = ½·Σ_m p_m·s_m·k_m(n) − Σ_m p_m·s_m·F_m(n) + 2½·ψ(n)·V(n)
+//	Φ(n) = Σ_m p_m·s_m·k_m(n) − 2·Σ_m p_m·s_m·F_m(n) + 5·ψ(n)·V(n)
 //
 // over the classes m of requests, where
 //
 //   - p_m is the share of class m among the requests,
 //   - k_m(n) is how often m fits on the node (only classes with devices),
-//   - F_m(n) is the device room that m can not use: all of it where m does
-//     not fit, and otherwise what is left on devices too full for it; it is
-//     the fragmentation of FGD (USENIX ATC 2023),
+//   - F_m(n) is the device room, in devices, that m can not use: all of it
+//     where m does not fit, and otherwise what is left on devices too full
+//     for it; it is the fragmentation of FGD (USENIX ATC 2023),
 //   - s_m = (A+1)/(C_m·g_m+1) is how scarce room for m is: A is the free
 //     device room of the cluster, C_m how often m fits into it, g_m the
-//     devices one m takes (at least 0.05); it is 1 for classes without devices,
+//     devices one m takes (at least 0.05); in the second sum it is 1 for
+//     classes without devices,
 //   - V(n) is how many devices are filled, on average, when requests drawn
 //     from the mix are poured into the node until nothing more fits,
 //   - ψ(n) is the price of the node's shape: the demand that an empty node
@@ -33,14 +34,14 @@ import (
 
 // The weights of the formula, and how the mix is kept up to date.
 const (
-	fitWeight  = 0.5
-	fillWeight = 2.5
-	minDevices = 0.05 // g_m is at least this
+	fragmentWeight = 2
+	fillWeight     = 5
+	minDevices     = 0.05 // g_m is at least this
 
 	// halfLife is after how many requests an old one counts half.
 	halfLife = 20_000
-	// The weights are renewed every few requests, early on more often.
-	firstInterval, earlyInterval, interval = 5, 50, 200
+	// Early on every few requests change the picture.
+	earlyRequests, earlyInterval, interval = 100, 5, 50
 	// maxClasses bounds the classes; the rarest are forgotten.
 	maxClasses = 512
 )
@@ -78,10 +79,10 @@ type Mix struct {
 
 	// What follows from the classes and the room, until the next refresh.
 	epoch      int
-	generation int       // changes when classes are forgotten, and so renumbered
-	counted    int       // the classes that the weights are for
-	weights    []float64 // by class: of k_m and of F_m in thousandths
-	sequences  [][]step
+	generation int // changes when classes are forgotten, and so renumbered
+	counted    int // the classes that the weights are for
+	fit, lost  []float64
+	sequences  [][]int32
 	drawn      int     // counts the drawings of sequences
 	scratch    []space // of pour
 }
@@ -136,14 +137,7 @@ func (m *Mix) Learn(c Class, hostMemoryBytes int64) {
 	d.weight++
 	d.hostMemory += (float64(hostMemoryBytes) - d.hostMemory) / d.weight
 	m.learned++
-	every := interval
-	switch {
-	case m.learned <= 100:
-		every = firstInterval
-	case m.learned <= 2000:
-		every = earlyInterval
-	}
-	if m.learned%every == 0 {
+	if m.learned%interval == 0 || m.learned <= earlyRequests && m.learned%earlyInterval == 0 {
 		m.refresh()
 	}
 }
@@ -175,20 +169,22 @@ func (m *Mix) refresh() {
 	for row, nodes := range m.live {
 		m.complete(row)
 		room += row.room * float64(nodes)
-		for i := range fits {
-			fits[i] += float64(row.cells[2*i]) * float64(nodes)
+		for i, k := range row.fits[:m.counted] {
+			fits[i] += float64(k) * float64(nodes)
 		}
 	}
 	room /= WholeCompute
-	m.weights = m.weights[:0]
+	m.fit, m.lost = resize(m.fit, m.counted), resize(m.lost, m.counted)
 	for i := range m.classes {
 		d := &m.classes[i]
-		fit, lost := 0.0, d.weight/total
-		if d.Devices > 0 {
-			lost *= (room + 1) / (fits[i]*max(d.devices, minDevices) + 1)
-			fit = fitWeight * lost
+		share := d.weight / total
+		if d.Devices == 0 {
+			m.fit[i], m.lost[i] = 0, fragmentWeight*share/WholeCompute
+			continue
 		}
-		m.weights = append(m.weights, fit, -lost/WholeCompute)
+		scarcity := (room + 1) / (fits[i]*max(d.devices, minDevices) + 1)
+		m.fit[i] = share * scarcity
+		m.lost[i] = fragmentWeight * share * scarcity / WholeCompute
 	}
 	m.price(room, total)
 }
@@ -252,7 +248,7 @@ func (m *Mix) due() bool {
 // The pouring of V: a few long sequences, the same for all nodes, so that
 // nodes differ by their room and not by luck.
 const (
-	sequences      = 16
+	sequences      = 8
 	sequenceLength = 80
 )
 
@@ -260,7 +256,7 @@ const (
 func (m *Mix) draw(total float64) {
 	m.drawn++
 	random := rand.New(rand.NewPCG(0x6b696c746572, uint64(m.drawn)))
-	m.sequences = make([][]step, sequences)
+	m.sequences = make([][]int32, sequences)
 	for i := range m.sequences {
 		for range sequenceLength {
 			at := random.Float64() * total
@@ -269,9 +265,16 @@ func (m *Mix) draw(total float64) {
 				at -= m.classes[class].weight
 				class++
 			}
-			if d := &m.classes[class]; d.Devices > 0 {
-				m.sequences[i] = append(m.sequences[i], step{d.CPUMilli, d.need, class})
+			if m.classes[class].Devices > 0 {
+				m.sequences[i] = append(m.sequences[i], int32(class))
 			}
 		}
 	}
+}
+
+func resize(s []float64, n int) []float64 {
+	for len(s) < n {
+		s = append(s, 0)
+	}
+	return s[:n]
 }

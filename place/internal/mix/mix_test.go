@@ -86,12 +86,6 @@ func TestRowsAreShared(t *testing.T) {
 	if a != b || a != c {
 		t.Error("states that differ only in the order of devices and in full ones have different rows")
 	}
-	more := eight(1000, 300, 500)
-	more.MemoryBytes += 4096
-	more.Pods++
-	if a != m.Row(more) {
-		t.Error("a trifle of memory makes another row")
-	}
 	if a == m.Row(eight(1000, 300, 501)) || a == m.Row(eight(1001, 300, 500)) {
 		t.Error("different states have the same row")
 	}
@@ -217,13 +211,5 @@ func TestAddRemove(t *testing.T) {
 	}
 	if len(m.live) != 0 || m.shapes[shape].room != 0 {
 		t.Error(fmt.Sprint(len(m.live), " rows live, room ", m.shapes[shape].room))
-	}
-}
-
-func TestRounded(t *testing.T) {
-	for n, want := range map[int64]int64{-5: -5, 0: 0, 63: 63, 64: 64, 65: 64, 127: 126, 1 << 40: 1 << 40, 1<<40 + 1: 1 << 40} {
-		if got := Rounded(n); got != want {
-			t.Errorf("%d becomes %d, want %d", n, got, want)
-		}
 	}
 }

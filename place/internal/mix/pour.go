@@ -19,14 +19,9 @@ func (m *Mix) pour(row *Row) float64 {
 		}
 		m.scratch = p.rooms
 		cpu := row.cpu
-		largest := p.rooms[len(p.rooms)-1].size
-		for i := range sequence {
-			next := &sequence[i]
-			if next.cpu > cpu || next.need > largest {
-				continue
-			}
-			d := &m.classes[next.class]
-			if !p.take(d) {
+		for _, class := range sequence {
+			d := &m.classes[class]
+			if d.CPUMilli > cpu || d.need > p.rooms[len(p.rooms)-1].size || !p.take(d) {
 				continue
 			}
 			cpu -= d.CPUMilli
@@ -34,16 +29,9 @@ func (m *Mix) pour(row *Row) float64 {
 			if len(p.rooms) == 0 {
 				break
 			}
-			largest = p.rooms[len(p.rooms)-1].size
 		}
 	}
 	return filled / float64(len(m.sequences))
-}
-
-// step is a request of a sequence, with what rules it out at a glance.
-type step struct {
-	cpu, need int64
-	class     int
 }
 
 // pouring is the room of a node while it is filled.

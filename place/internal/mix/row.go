@@ -3,7 +3,6 @@ package mix
 import (
 	"cmp"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 )
 
@@ -22,18 +21,6 @@ type Room struct {
 	Devices int
 }
 
-// enoughPods is a number of free slots that is as good as any more.
-const enoughPods = 64
-
-// Rounded cuts an amount to its six leading binary digits, three percent at
-// most.
-func Rounded(n int64) int64 {
-	if digits := bits.Len64(uint64(max(0, n))); digits > 6 {
-		return n >> (digits - 6) << (digits - 6)
-	}
-	return n
-}
-
 // maxCells bounds the rows that are kept: rows times classes.
 const maxCells = 4 << 20
 
@@ -50,7 +37,8 @@ type Row struct {
 	rooms             []room  // the fullest first
 	room              float64 // the device room, in thousandths of a device
 
-	cells      []float32 // by class: k_m, and F_m in thousandths
+	fits       []float32 // k_m, by class
+	lost       []float32 // F_m in thousandths, by class
 	generation int       // of the classes' numbers
 
 	base  float64 // the sums of the formula
@@ -60,10 +48,8 @@ type Row struct {
 }
 
 // Row returns the row of a state. Rooms need no order; those that are used up
-// are left out. Memory is rounded, and slots beyond what matters do not count,
-// so that nodes which differ in trifles are in the same state.
+// are left out.
 func (m *Mix) Row(s State) *Row {
-	s.MemoryBytes, s.Pods = Rounded(s.MemoryBytes), min(s.Pods, enoughPods)
 	var scratch [16]room
 	rooms := scratch[:0]
 	for _, r := range s.Rooms {
@@ -167,13 +153,14 @@ func times(d *demand, r *room) int64 {
 // complete fills in the classes that have come since.
 func (m *Mix) complete(row *Row) {
 	if row.generation != m.generation {
-		row.cells, row.generation = row.cells[:0], m.generation
+		row.fits, row.lost, row.generation = row.fits[:0], row.lost[:0], m.generation
 	}
-	known := len(row.cells) / 2
-	row.cells = slices.Grow(row.cells, 2*(len(m.classes)-known))
-	for i := known; i < len(m.classes); i++ {
+	if missing := len(m.classes) - len(row.fits); missing > 0 {
+		row.fits, row.lost = slices.Grow(row.fits, missing), slices.Grow(row.lost, missing)
+	}
+	for i := len(row.fits); i < len(m.classes); i++ {
 		fits, lost := m.weigh(row, &m.classes[i])
-		row.cells = append(row.cells, float32(fits), float32(lost))
+		row.fits, row.lost = append(row.fits, float32(fits)), append(row.lost, float32(lost))
 	}
 }
 
@@ -216,9 +203,8 @@ func (m *Mix) Worth(row *Row, shape int) float64 {
 	if row.epoch != m.epoch {
 		m.complete(row)
 		var sum float64
-		cells := row.cells[:len(m.weights)]
-		for i, weight := range m.weights {
-			sum += weight * float64(cells[i])
+		for i, fit := range m.fit {
+			sum += fit*float64(row.fits[i]) - m.lost[i]*float64(row.lost[i])
 		}
 		row.base, row.epoch = sum, m.epoch
 	}
@@ -227,3 +213,6 @@ func (m *Mix) Worth(row *Row, shape int) float64 {
 	}
 	return row.base + m.shapes[shape].price*row.fill
 }
+
+// Room is the device room of the state, in thousandths of a device.
+func (r *Row) Room() float64 { return r.room }

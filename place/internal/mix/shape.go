@@ -4,7 +4,7 @@ package mix
 type shape struct {
 	empty *Row
 	room  float64 // in thousandths of a device
-	price float64 // 2½·ψ
+	price float64 // 5·ψ
 }
 
 // AddShape makes a kind of node known by what an empty one looks like, and
@@ -37,16 +37,16 @@ func (m *Mix) price(room, total float64) {
 	}
 	for s := range m.shapes {
 		m.complete(m.shapes[s].empty)
-		for i := range elsewhere {
-			if m.shapes[s].empty.cells[2*i] > 0 {
+		for i, k := range m.shapes[s].empty.fits[:m.counted] {
+			if k > 0 {
 				elsewhere[i] += m.shapes[s].room / WholeCompute
 			}
 		}
 	}
 	for s := range m.shapes {
 		var served float64
-		for i := range elsewhere {
-			if m.shapes[s].empty.cells[2*i] > 0 {
+		for i, k := range m.shapes[s].empty.fits[:m.counted] {
+			if k > 0 {
 				served += m.classes[i].weight / total * m.classes[i].devices * (room + 1) / (elsewhere[i] + 1)
 			}
 		}
